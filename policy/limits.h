@@ -1,0 +1,28 @@
+/* limits: every ceiling of the programs in one place. Bytes unless the name says otherwise. */
+#ifndef SBX_POLICY_LIMITS_H
+#define SBX_POLICY_LIMITS_H
+
+/* Policy language. */
+#define LIMITS_POLICY_BYTES (1024 * 1024) /* one policy file */
+#define LIMITS_POLICY_PRINT_BYTES (8 * 1024 * 1024) /* the canonical text of a merged policy */
+#define LIMITS_POLICY_ITEMS 65536 /* entries of one list */
+#define LIMITS_PATH_BYTES 4096 /* PATH_MAX */
+
+/* Proxy: per connection. */
+#define LIMITS_HTTP_HEAD_BYTES (64 * 1024) /* a whole request or response head */
+#define LIMITS_HTTP_FIELDS 256 /* header fields of one head */
+#define LIMITS_RELAY_BYTES (64 * 1024) /* data held for one direction of a relay while it flows */
+
+/* Proxy: per run. */
+#define LIMITS_CONNECTIONS 20000 /* open client connections */
+#define LIMITS_ADDRESSES 16 /* addresses of one name that are tried */
+#define LIMITS_DENIALS 256 /* distinct denials remembered for the summary */
+#define LIMITS_AUDIT_BYTES (16 * 1024 * 1024) /* audit file before it is rotated */
+
+/* Proxy: deadlines in milliseconds. */
+#define LIMITS_HEAD_MS 30000 /* from the first byte of a request head to its last */
+#define LIMITS_RESOLVE_MS 10000
+#define LIMITS_CONNECT_MS 15000 /* one address */
+#define LIMITS_IDLE_MS 3600000 /* a relay without a byte in either direction */
+
+#endif

@@ -1,0 +1,146 @@
+/* policy: the validated policy, as every other part reads it.
+ *
+ * A struct policy exists only validated: policy_validate() (validate.h) is its only constructor, and nobody changes one
+ * afterwards. Lists are in canonical order: the order in which the layers gave them, without duplicates.
+ */
+#ifndef SBX_POLICY_POLICY_H
+#define SBX_POLICY_POLICY_H
+
+#include "policy/addr.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Where a value was written. */
+struct policy_origin {
+  char *file; /* "built-in", "profile git", an absolute path, or an option such as "--allow" */
+  char *json_path; /* "network.allow[3]", or "" for an option */
+  unsigned line; /* from 1; 0 where there is no file */
+};
+
+/* A path as the user wrote it, in one of four forms:
+ *   "/abs"     absolute
+ *   "~"/"~/x"  below the user's home
+ *   "rel/x"    below the workspace ("." is the workspace itself)
+ *   a pattern  any of these with * ? or ** in it (hide only); "** /x" matches at any depth below the workspace
+ * Without "." and ".." parts, double or trailing slashes. fspath.h parses and matches them. */
+struct policy_path {
+  char *text;
+  struct policy_origin origin;
+};
+
+struct policy_paths {
+  struct policy_path *items;
+  size_t count;
+  size_t cap;
+};
+
+enum policy_host_kind {
+  POLICY_HOST_NAME, /* exactly this name */
+  POLICY_HOST_SUBDOMAINS, /* "*.name": any subdomain, not the apex */
+  POLICY_HOST_PREFIX, /* an address or CIDR */
+  POLICY_HOST_LOCALHOST, /* the host's loopback */
+  POLICY_HOST_ANY, /* "*": any public host */
+};
+
+struct policy_ports {
+  uint16_t first; /* 1..65535 */
+  uint16_t last; /* >= first */
+};
+
+struct policy_rule {
+  enum policy_host_kind kind;
+  char *name; /* canonical; NAME and SUBDOMAINS (without "*."), else NULL */
+  struct addr_prefix prefix; /* PREFIX only */
+  struct policy_ports *ports; /* sorted, disjoint; never empty: 80 and 443 where the rule names none */
+  size_t port_count;
+  char *text; /* canonical text of the rule, as `sbx show` prints it */
+  struct policy_origin origin;
+};
+
+struct policy_rules {
+  struct policy_rule *items;
+  size_t count;
+  size_t cap;
+};
+
+/* forward and publish: [HOSTPORT:]PORT */
+struct policy_port_map {
+  uint16_t host_port;
+  uint16_t port;
+  struct policy_origin origin;
+};
+
+struct policy_port_maps {
+  struct policy_port_map *items;
+  size_t count;
+  size_t cap;
+};
+
+struct policy_env_set {
+  char *name;
+  char *value;
+  struct policy_origin origin;
+};
+
+struct policy_env_sets {
+  struct policy_env_set *items;
+  size_t count;
+  size_t cap;
+};
+
+enum policy_home {
+  POLICY_HOME_PRIVATE, /* kept per project under the state directory */
+  POLICY_HOME_TMPFS, /* empty, gone at the end */
+  POLICY_HOME_HOST, /* the real one, read-only, known secret places hidden */
+};
+
+enum policy_network {
+  POLICY_NETWORK_PROXY,
+  POLICY_NETWORK_NONE,
+  POLICY_NETWORK_HOST,
+};
+
+enum policy_upstream {
+  POLICY_UPSTREAM_ENV,
+  POLICY_UPSTREAM_NONE,
+  POLICY_UPSTREAM_URL,
+};
+
+struct policy {
+  struct policy_paths read;
+  struct policy_paths write;
+  struct policy_paths hide;
+  struct policy_paths protect;
+  struct policy_paths unprotect;
+  enum policy_home home;
+
+  enum policy_network network;
+  struct policy_rules allow;
+  struct policy_rules deny;
+  struct policy_port_maps forward;
+  struct policy_port_maps publish;
+  struct policy_paths unix_sockets;
+  enum policy_upstream upstream;
+  char *upstream_url; /* POLICY_UPSTREAM_URL only */
+
+  struct policy_paths env_pass; /* names, or prefixes ending in '*' (text holds the pattern) */
+  struct policy_env_sets env_set;
+
+  uint64_t memory_bytes; /* 0: no limit; so the next three */
+  uint64_t cpu_milli; /* thousandths of a CPU */
+  uint64_t pids;
+  uint64_t timeout_ms;
+
+  bool nesting; /* user namespaces pass the filter */
+  bool ptrace; /* ptrace among its own processes */
+  bool foreign; /* i386 system calls pass the filter (syscalls.i386) */
+
+  char *audit_file; /* NULL: the state directory's default */
+};
+
+void policy_free(struct policy *policy);
+void policy_free_indirect(struct policy **policy);
+#define policy_autofree MEM_CLEANUP(policy_free_indirect)
+
+#endif

@@ -1,0 +1,19 @@
+/* clock: the two clocks of clock_gettime(2) that the programs use. */
+#ifndef SBX_BASE_CLOCK_H
+#define SBX_BASE_CLOCK_H
+
+#include <stdint.h>
+
+/* Bytes of a formatted time with its NUL. */
+#define CLOCK_TEXT_MAX 32
+
+/* Nanoseconds of CLOCK_MONOTONIC. */
+uint64_t clock_mono_ns(void);
+
+/* Milliseconds since the epoch, CLOCK_REALTIME. */
+uint64_t clock_real_ms(void);
+
+/* RFC 3339 in UTC with milliseconds: "2026-01-02T03:04:05.678Z". */
+void clock_format(uint64_t real_ms, char ret_text[CLOCK_TEXT_MAX]);
+
+#endif
