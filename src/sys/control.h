@@ -1,0 +1,65 @@
+/* control: what sbx and sbx-proxy say to each other.
+ *
+ * A SOCK_SEQPACKET socketpair(2); the proxy finds its end as descriptor CONTROL_FD. One struct is one message; both
+ * programs are of one build, so the structs are the format and there is nothing to marshal.
+ *
+ *   who          message           when                                  with
+ *   sbx -> proxy CONTROL_START     once, first                           descriptors, in this order: the policy
+ *                                                                        (sealed memfd, canonical text with origins),
+ *                                                                        the audit file (write-only, O_APPEND), then
+ *                                                                        one listening socket per entry of fronts
+ *   proxy -> sbx CONTROL_READY     once, after it has confined itself    -
+ *   proxy -> sbx CONTROL_FAILED    instead of READY; then it exits       message
+ *   proxy -> sbx CONTROL_DENIED    any time after READY, dropped when    -
+ *                                  the socket is full
+ *   sbx -> proxy end of file       any time: the proxy writes what it    -
+ *                                  owes the audit and exits 0
+ *
+ * sbx trusts the sizes of what it receives (SEQPACKET keeps them) and nothing else: text is NUL-terminated by the
+ * receiver and escaped before it is shown.
+ */
+#ifndef SBX_SYS_CONTROL_H
+#define SBX_SYS_CONTROL_H
+
+#include <stdint.h>
+
+#define CONTROL_FD 3
+#define CONTROL_FRONTS_MAX 48
+#define CONTROL_RUN_ID_BYTES 24
+
+enum control_type {
+  CONTROL_START = 1,
+  CONTROL_READY,
+  CONTROL_FAILED,
+  CONTROL_DENIED,
+};
+
+enum control_front {
+  CONTROL_FRONT_HTTP = 1, /* absolute-form requests and CONNECT */
+  CONTROL_FRONT_SOCKS5,
+  CONTROL_FRONT_TRANSPARENT,
+  CONTROL_FRONT_DNS_UDP,
+  CONTROL_FRONT_DNS_TCP,
+};
+
+struct control_start {
+  uint32_t type;
+  uint32_t front_count;
+  uint32_t fronts[CONTROL_FRONTS_MAX]; /* enum control_front of the listener in the same place */
+  char run_id[CONTROL_RUN_ID_BYTES]; /* names the run in the audit; NUL-terminated */
+};
+
+struct control_failed {
+  uint32_t type;
+  char message[1024];
+};
+
+struct control_denied {
+  uint32_t type;
+  uint32_t reason; /* enum reason of policy/decide.h */
+  uint32_t port; /* 0 where the request named none */
+  char host[256]; /* as the client named it, canonical where it could be parsed */
+  char fix[512]; /* decide_fix() */
+};
+
+#endif
