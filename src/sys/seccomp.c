@@ -1,0 +1,123 @@
+#include "sys/seccomp.h"
+
+#include "base/fd.h"
+#include "base/mem.h"
+
+#include <errno.h>
+#include <seccomp.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+static void release(scmp_filter_ctx *context)
+{
+  if (*context)
+    seccomp_release(*context);
+}
+
+static uint32_t action(enum seccomp_answer answer, int error)
+{
+  switch (answer) {
+  case SECCOMP_ALLOW:
+    return SCMP_ACT_ALLOW;
+  case SECCOMP_ERRNO:
+    return SCMP_ACT_ERRNO((uint16_t)error);
+  case SECCOMP_KILL:
+    break;
+  }
+  return SCMP_ACT_KILL_PROCESS;
+}
+
+static int add_row(scmp_filter_ctx context, const struct seccomp_row *row)
+{
+  int number = seccomp_syscall_resolve_name(row->name);
+  struct scmp_arg_cmp compare = { .arg = row->arg, .datum_a = row->mask, .datum_b = row->value };
+
+  if (number == __NR_SCMP_ERROR)
+    return 0;
+  switch (row->test) {
+  case SECCOMP_ALWAYS:
+    return seccomp_rule_add(context, action(row->answer, row->error), number, 0);
+  case SECCOMP_ARG_EQ:
+    compare.op = SCMP_CMP_MASKED_EQ;
+    return seccomp_rule_add_array(context, action(row->answer, row->error), number, 1, &compare);
+  case SECCOMP_ARG_NE:
+    compare.op = SCMP_CMP_NE;
+    compare.datum_a = row->value;
+    return seccomp_rule_add_array(context, action(row->answer, row->error), number, 1, &compare);
+  }
+  return -EINVAL;
+}
+
+/* The 32-bit architecture whose programs this machine's kernel may run; 0 where there is none that libseccomp knows. */
+static uint32_t foreign_arch(void)
+{
+  switch (seccomp_arch_native()) {
+  case SCMP_ARCH_X86_64:
+    return SCMP_ARCH_X86;
+  case SCMP_ARCH_AARCH64:
+    return SCMP_ARCH_ARM;
+  default:
+    return 0;
+  }
+}
+
+/* Theory: libseccomp gives one program that first compares the architecture. Calls of an architecture that was not
+ * added get SCMP_FLTATR_ACT_BADARCH. x32 shares x86-64's architecture value and is told by bit 30 of the number;
+ * libseccomp tests that bit before any rule and gives the same answer as for a bad architecture. */
+static int build(const struct seccomp_filter *filter, struct err *err, scmp_filter_ctx *ret_context)
+{
+  MEM_CLEANUP(release) scmp_filter_ctx context = seccomp_init(action(filter->otherwise, filter->otherwise_error));
+  int r;
+
+  if (!context)
+    return err_set(err, ENOMEM, "system call filter: out of memory");
+  r = seccomp_attr_set(context, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
+  if (r == 0 && filter->foreign && foreign_arch())
+    r = seccomp_arch_add(context, foreign_arch());
+  if (r == 0) /* a balanced tree instead of a list: every call of the command walks it */
+    r = seccomp_attr_set(context, SCMP_FLTATR_CTL_OPTIMIZE, 2);
+  if (r < 0)
+    return err_set_errno(err, -r, "system call filter");
+  for (size_t i = 0; i < filter->count; i++) {
+    r = add_row(context, &filter->rows[i]);
+    if (r < 0)
+      return err_set_errno(err, -r, "system call filter: row %zu (%s)", i, filter->rows[i].name);
+  }
+  *ret_context = context;
+  context = NULL;
+  return 0;
+}
+
+int seccomp_export(const struct seccomp_filter *filter, struct err *err, int *ret_fd)
+{
+  MEM_CLEANUP(release) scmp_filter_ctx context = NULL;
+  fd_autoclose int fd = -1;
+  int r = build(filter, err, &context);
+
+  if (r < 0)
+    return r;
+  fd = memfd_create("sbx-filter", MFD_CLOEXEC);
+  if (fd < 0)
+    return err_set_errno(err, errno, "system call filter: memfd_create");
+  r = seccomp_export_bpf(context, fd);
+  if (r < 0)
+    return err_set_errno(err, -r, "system call filter: export");
+  if (lseek(fd, 0, SEEK_SET) < 0)
+    return err_set_errno(err, errno, "system call filter: lseek");
+  *ret_fd = fd_steal(&fd);
+  return 0;
+}
+
+int seccomp_apply(const struct seccomp_filter *filter, struct err *err)
+{
+  MEM_CLEANUP(release) scmp_filter_ctx context = NULL;
+  int r = build(filter, err, &context);
+
+  if (r < 0)
+    return r;
+  r = seccomp_attr_set(context, SCMP_FLTATR_CTL_TSYNC, 1);
+  if (r == 0)
+    r = seccomp_load(context);
+  return r < 0 ? err_set_errno(err, -r, "system call filter: load") : 0;
+}
