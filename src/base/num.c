@@ -73,11 +73,11 @@ static int parse_with_unit(struct span text, const struct unit *units, size_t co
 int num_parse_size(struct span text, uint64_t *ret_bytes)
 {
   static const struct unit units[] = {
-    { SPAN(""), 1 },
-    { SPAN("k"), UINT64_C(1) << 10 },
-    { SPAN("m"), UINT64_C(1) << 20 },
-    { SPAN("g"), UINT64_C(1) << 30 },
-    { SPAN("t"), UINT64_C(1) << 40 },
+    { SPAN_INIT(""), 1 },
+    { SPAN_INIT("k"), UINT64_C(1) << 10 },
+    { SPAN_INIT("m"), UINT64_C(1) << 20 },
+    { SPAN_INIT("g"), UINT64_C(1) << 30 },
+    { SPAN_INIT("t"), UINT64_C(1) << 40 },
   };
   uint64_t value;
   int r = parse_with_unit(text, units, sizeof units / sizeof units[0], &value);
@@ -90,12 +90,12 @@ int num_parse_size(struct span text, uint64_t *ret_bytes)
 int num_parse_duration(struct span text, uint64_t *ret_ms)
 {
   static const struct unit units[] = {
-    { SPAN(""), 1000 },
-    { SPAN("ms"), 1 },
-    { SPAN("s"), 1000 },
-    { SPAN("m"), 60 * 1000 },
-    { SPAN("h"), 60 * 60 * 1000 },
-    { SPAN("d"), 24 * 60 * 60 * 1000 },
+    { SPAN_INIT(""), 1000 },
+    { SPAN_INIT("ms"), 1 },
+    { SPAN_INIT("s"), 1000 },
+    { SPAN_INIT("m"), 60 * 1000 },
+    { SPAN_INIT("h"), 60 * 60 * 1000 },
+    { SPAN_INIT("d"), 24 * 60 * 60 * 1000 },
   };
   static const uint64_t max = UINT64_C(3650) * 24 * 60 * 60 * 1000;
   uint64_t value;

@@ -18,6 +18,12 @@ struct span {
 /* The span of a NUL-terminated string; an empty span for NULL. */
 struct span span_of(const char *string);
 
+/* The same as the initializer of a constant table. */
+#define SPAN_INIT(literal) \
+  { \
+    .ptr = "" literal, .len = sizeof(literal) - 1 \
+  }
+
 /* Same bytes; the nocase form folds ASCII letters only. */
 bool span_equal(struct span a, struct span b);
 bool span_equal_nocase(struct span a, struct span b);
