@@ -2,6 +2,12 @@
  *
  * A target is judged twice: its name and port before anything is resolved, and each address that the name resolves to
  * before it is dialled. Deny wins over allow wherever either stands. No rule matches: denied.
+ *
+ * Allow is narrow: `*` covers public hosts only, and a prefix permits addresses that are public or of the class of its
+ * own network address (10.0.0.0/8 permits private ones, 0.0.0.0/0 public ones only). A metadata or unspecified address
+ * needs a rule for that one address. Deny is wide: `*` covers everything, `localhost` every loopback address.
+ *
+ * network.mode "none" refuses every target; "host" lets every one pass, since nothing of ours stands in the way then.
  */
 #ifndef SBX_POLICY_DECIDE_H
 #define SBX_POLICY_DECIDE_H
@@ -39,6 +45,8 @@ struct verdict {
   bool allow;
   enum reason reason;
   const struct policy_rule *rule; /* the rule that decided, or NULL; borrowed from the policy */
+  bool has_addr; /* addr is the address that was refused for where it leads (REASON_ADDRESS_*) */
+  struct addr addr;
 };
 
 /* Judges the target before resolving. A HOST_ADDR target is judged whole here (rules and class of the address). */

@@ -26,6 +26,9 @@ struct host {
 /* A name or an address, IPv6 with or without brackets. 0 or -EINVAL with a reason in err. */
 int host_parse(struct span text, struct err *err, struct host *ret_host);
 
+/* The target that an address is. */
+void host_of_addr(const struct addr *addr, struct host *ret_host);
+
 /* HOST or HOST:PORT, IPv6 only in brackets when a port follows. *ret_port is default_port when none is given; with
  * default_port 0 a port is required. Port 0, signs and trailing bytes are refused ("443x"). 0 or -EINVAL. */
 int host_parse_target(struct span text, uint16_t default_port, struct err *err, struct host *ret_host,

@@ -1,0 +1,70 @@
+#include "policy/policy.h"
+
+#include "policy/rule.h"
+
+#include <stdlib.h>
+
+static void policy_origin_free(struct policy_origin *origin)
+{
+  free(origin->file);
+  free(origin->json_path);
+}
+
+static void policy_paths_free(struct policy_paths *paths)
+{
+  for (size_t i = 0; i < paths->count; i++) {
+    free(paths->items[i].text);
+    policy_origin_free(&paths->items[i].origin);
+  }
+  free(paths->items);
+}
+
+static void policy_rules_free(struct policy_rules *rules)
+{
+  for (size_t i = 0; i < rules->count; i++)
+    rule_free(&rules->items[i]);
+  free(rules->items);
+}
+
+static void policy_port_maps_free(struct policy_port_maps *maps)
+{
+  for (size_t i = 0; i < maps->count; i++)
+    policy_origin_free(&maps->items[i].origin);
+  free(maps->items);
+}
+
+static void policy_env_sets_free(struct policy_env_sets *sets)
+{
+  for (size_t i = 0; i < sets->count; i++) {
+    free(sets->items[i].name);
+    free(sets->items[i].value);
+    policy_origin_free(&sets->items[i].origin);
+  }
+  free(sets->items);
+}
+
+void policy_free(struct policy *policy)
+{
+  if (!policy)
+    return;
+  policy_paths_free(&policy->read);
+  policy_paths_free(&policy->write);
+  policy_paths_free(&policy->hide);
+  policy_paths_free(&policy->protect);
+  policy_paths_free(&policy->unprotect);
+  policy_rules_free(&policy->allow);
+  policy_rules_free(&policy->deny);
+  policy_port_maps_free(&policy->forward);
+  policy_port_maps_free(&policy->publish);
+  policy_paths_free(&policy->unix_sockets);
+  free(policy->upstream_url);
+  policy_paths_free(&policy->env_pass);
+  policy_env_sets_free(&policy->env_set);
+  free(policy->audit_file);
+  free(policy);
+}
+
+void policy_free_indirect(struct policy **policy)
+{
+  policy_free(*policy);
+}
