@@ -73,6 +73,7 @@ int err_wrap(struct err *err, const char *format, ...)
 {
   struct err inner;
   va_list args;
+  size_t len;
 
   if (!err)
     return -EIO;
@@ -80,10 +81,12 @@ int err_wrap(struct err *err, const char *format, ...)
   va_start(args, format);
   fill(err, inner.code, format, args);
   va_end(args);
-  if (strlen(err->message) + 2 < sizeof err->message) {
-    size_t len = strlen(err->message);
-
-    snprintf(err->message + len, sizeof err->message - len, ": %s", inner.message);
+  len = strlen(err->message);
+  if (len + 2 < sizeof err->message) {
+    memcpy(err->message + len, ": ", 3);
+    len += 2;
+    memccpy(err->message + len, inner.message, '\0', sizeof err->message - len);
+    err->message[sizeof err->message - 1] = '\0';
   }
   return -inner.code;
 }

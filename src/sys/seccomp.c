@@ -28,25 +28,38 @@ static uint32_t action(enum seccomp_answer answer, int error)
   return SCMP_ACT_KILL_PROCESS;
 }
 
+/* Appends one test as a comparison; none for SECCOMP_ALWAYS. */
+static void add_compare(struct scmp_arg_cmp *list, unsigned *count, enum seccomp_test test, unsigned arg, uint64_t mask,
+                        uint64_t value)
+{
+  struct scmp_arg_cmp *compare = &list[*count];
+
+  if (test == SECCOMP_ALWAYS)
+    return;
+  *count += 1;
+  compare->arg = arg;
+  if (test == SECCOMP_ARG_EQ) {
+    compare->op = SCMP_CMP_MASKED_EQ;
+    compare->datum_a = mask;
+    compare->datum_b = value;
+  } else {
+    compare->op = SCMP_CMP_NE;
+    compare->datum_a = value;
+    compare->datum_b = 0;
+  }
+}
+
 static int add_row(scmp_filter_ctx context, const struct seccomp_row *row)
 {
   int number = seccomp_syscall_resolve_name(row->name);
-  struct scmp_arg_cmp compare = { .arg = row->arg, .datum_a = row->mask, .datum_b = row->value };
+  struct scmp_arg_cmp compare[2];
+  unsigned count = 0;
 
   if (number == __NR_SCMP_ERROR)
     return 0;
-  switch (row->test) {
-  case SECCOMP_ALWAYS:
-    return seccomp_rule_add(context, action(row->answer, row->error), number, 0);
-  case SECCOMP_ARG_EQ:
-    compare.op = SCMP_CMP_MASKED_EQ;
-    return seccomp_rule_add_array(context, action(row->answer, row->error), number, 1, &compare);
-  case SECCOMP_ARG_NE:
-    compare.op = SCMP_CMP_NE;
-    compare.datum_a = row->value;
-    return seccomp_rule_add_array(context, action(row->answer, row->error), number, 1, &compare);
-  }
-  return -EINVAL;
+  add_compare(compare, &count, row->test, row->arg, row->mask, row->value);
+  add_compare(compare, &count, row->also, row->also_arg, row->also_mask, row->also_value);
+  return seccomp_rule_add_array(context, action(row->answer, row->error), number, count, compare);
 }
 
 /* The 32-bit architecture whose programs this machine's kernel may run; 0 where there is none that libseccomp knows. */

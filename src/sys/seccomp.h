@@ -30,6 +30,10 @@ struct seccomp_row {
   enum seccomp_answer answer;
   int error; /* SECCOMP_ERRNO only */
   const char *reason; /* why; not used by the filter */
+  enum seccomp_test also; /* a second test on another argument, which must hold too; SECCOMP_ALWAYS for none */
+  unsigned also_arg;
+  uint64_t also_mask;
+  uint64_t also_value;
 };
 
 struct seccomp_filter {

@@ -1,0 +1,161 @@
+#include "sys/path.h"
+
+#include "base/fd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#define PATH_BYTES 4096
+
+void path_object_free(struct path_object *object)
+{
+  free(object->real);
+  object->real = NULL;
+}
+
+static int open_quietly(const char *path, int flags)
+{
+  struct open_how how = { .flags = (unsigned)(flags | O_PATH | O_CLOEXEC), .resolve = RESOLVE_NO_MAGICLINKS };
+  long fd = syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof how);
+
+  if (fd < 0 && errno == ENOSYS) /* a filter around us may not know the call; O_PATH alone opens nothing */
+    fd = open(path, flags | O_PATH | O_CLOEXEC);
+  return fd < 0 ? -errno : (int)fd;
+}
+
+static int look(const char *path, int flags, struct path_object *ret_object)
+{
+  fd_autoclose int fd = open_quietly(path, flags);
+  char link[32];
+  char real[PATH_BYTES];
+  struct statx stat;
+  ssize_t len;
+
+  if (fd < 0)
+    return fd;
+  if (statx(fd, "", AT_EMPTY_PATH | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC, STATX_BASIC_STATS, &stat) < 0)
+    return -errno;
+  snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+  len = readlink(link, real, sizeof real - 1);
+  if (len < 0)
+    return -errno;
+  if (len == (ssize_t)sizeof real - 1)
+    return -ENAMETOOLONG;
+  if (real[0] != '/') /* "(unreachable)": outside of our root */
+    return -ENOENT;
+  ret_object->real = mem_strndup(real, (size_t)len);
+  if (!ret_object->real)
+    return -ENOMEM;
+  ret_object->mode = stat.stx_mode;
+  ret_object->uid = stat.stx_uid;
+  ret_object->device = makedev(stat.stx_dev_major, stat.stx_dev_minor);
+  ret_object->inode = stat.stx_ino;
+  return 0;
+}
+
+int path_resolve(const char *path, struct path_object *ret_object)
+{
+  return look(path, 0, ret_object);
+}
+
+int path_resolve_link(const char *path, struct path_object *ret_object)
+{
+  return look(path, O_NOFOLLOW, ret_object);
+}
+
+/* Opens the directory name below parent, making it where it is absent and removing a link or file in its place. */
+static int descend(int parent, const char *name, int *ret_fd)
+{
+  for (int attempt = 0; attempt < 3; attempt++) {
+    int fd = openat(parent, name, O_DIRECTORY | O_NOFOLLOW | O_RDONLY | O_CLOEXEC);
+
+    if (fd >= 0) {
+      *ret_fd = fd;
+      return 0;
+    }
+    if (errno == ENOENT) {
+      if (mkdirat(parent, name, 0700) < 0 && errno != EEXIST)
+        return -errno;
+    } else if (errno == ELOOP || errno == ENOTDIR) {
+      if (unlinkat(parent, name, 0) < 0 && errno != ENOENT)
+        return -errno;
+    } else {
+      return -errno;
+    }
+  }
+  return -ELOOP;
+}
+
+int path_make_below(const char *root, const char *relative, struct err *err)
+{
+  fd_autoclose int at = open(root, O_DIRECTORY | O_RDONLY | O_CLOEXEC);
+  struct span rest = span_of(relative);
+  struct span part;
+
+  if (at < 0)
+    return err_set_errno(err, errno, "%s", root);
+  while (span_split(&rest, '/', &part)) {
+    mem_autofree char *name = mem_strndup(part.ptr, part.len);
+    int next = -1;
+    int r;
+
+    if (!name)
+      return err_set(err, ENOMEM, "out of memory");
+    if (part.len == 0)
+      continue;
+    r = descend(at, name, &next);
+    if (r < 0)
+      return err_set_errno(err, -r, "%s/%s: cannot make the directory", root, relative);
+    fd_close(&at);
+    at = next;
+  }
+  return 0;
+}
+
+int path_make_all(const char *path, struct err *err)
+{
+  mem_autofree char *copy = mem_strndup(path, strlen(path));
+
+  if (!copy)
+    return err_set(err, ENOMEM, "out of memory");
+  if (mkdir(copy, 0700) == 0 || errno == EEXIST)
+    return 0;
+  for (char *slash = strchr(copy + 1, '/');; slash = strchr(slash + 1, '/')) {
+    if (slash)
+      *slash = '\0';
+    if (mkdir(copy, 0700) < 0 && errno != EEXIST)
+      return err_set_errno(err, errno, "%s: cannot make the directory", copy);
+    if (!slash)
+      return 0;
+    *slash = '/';
+  }
+}
+
+bool path_is_within(const char *path, const char *dir)
+{
+  size_t len = strlen(dir);
+
+  if (len == 1 && dir[0] == '/')
+    return true;
+  return strncmp(path, dir, len) == 0 && (path[len] == '\0' || path[len] == '/');
+}
+
+char *path_join(const char *dir, const char *rest)
+{
+  char *joined = NULL;
+  bool root = strcmp(dir, "/") == 0;
+
+  while (*rest == '/')
+    rest++;
+  if (asprintf(&joined, "%s%s%s", root ? "" : dir, *rest || root ? "/" : "", rest) < 0)
+    return NULL;
+  return joined;
+}

@@ -1,0 +1,20 @@
+/* proc: what /proc tells of a process (proc(5)). */
+#ifndef SBX_SYS_PROC_H
+#define SBX_SYS_PROC_H
+
+#include "base/span.h"
+
+#include <stdint.h>
+#include <sys/types.h>
+
+/* The first child of a process, in the numbers of our own pid namespace; whatever namespace the child lives in.
+ * Pid, -ENOENT when it has none, or -errno. */
+pid_t proc_first_child(pid_t pid);
+
+/* The effective capability set of a process. 0 or -errno. */
+int proc_effective_capabilities(pid_t pid, uint64_t *ret_set);
+
+/* State letter of /proc/PID/stat ('R', 'S', 'T', 'Z' ...), or -errno. */
+int proc_state(pid_t pid);
+
+#endif

@@ -1,0 +1,41 @@
+/* spawn: starts another program, with everything that it inherits named one by one.
+ *
+ * The child shares our memory until it has executed the program (vfork semantics), so the cost does not grow with us.
+ * It starts with no signal blocked or ignored, and with these descriptors alone: 0, 1, 2 and the ones listed.
+ */
+#ifndef SBX_SYS_SPAWN_H
+#define SBX_SYS_SPAWN_H
+
+#include "base/err.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+struct spawn_fd {
+  int from; /* our descriptor */
+  int to; /* its number in the program; may equal from */
+};
+
+struct spawn {
+  const char *program; /* absolute path */
+  char *const *argv; /* NULL-terminated */
+  char *const *envp; /* NULL-terminated */
+  const struct spawn_fd *fds;
+  size_t fd_count;
+  /* Kernel-held lifetime: the program is pid 1 of a pid namespace of its own (in a user namespace that maps the caller
+   * to itself). It ignores every signal but SIGKILL from here, and when it dies the kernel kills all below it. */
+  bool guard;
+  bool new_session; /* setsid(2): no controlling terminal, a process group of its own */
+  int cgroup_procs; /* joins the cgroup behind this cgroup.procs before anything else; -1 for none */
+};
+
+/* Starts the program. The child is killed when the thread that called this dies, from before it does anything
+ * (PR_SET_PDEATHSIG, checked against a caller that is dead already).
+ * 0 and the child's pid; or -errno: -ENOENT and -EACCES come from execve(2), other errors name the step. */
+int spawn_program(const struct spawn *spawn, struct err *err, pid_t *ret_pid);
+
+/* Marks every descriptor from 3 on close-on-exec, except those in keep. 0 or -errno. */
+int spawn_close_inherited(const int *keep, size_t count);
+
+#endif
