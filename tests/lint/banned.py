@@ -68,7 +68,8 @@ def call_faults(name, code):
 def cloexec_faults(code):
     for match in re.finditer(r"(?<![\w.>])(" + "|".join(CLOEXEC) + r")\s*\(", code):
         flag = CLOEXEC[match.group(1)]
-        if flag and flag not in arguments(code, match.end() - 1):
+        earlier = code[code.rfind("\n}\n", 0, match.start()) + 1 : match.start()]  # a variable may hold the flags
+        if flag and flag not in arguments(code, match.end() - 1) and flag not in earlier:
             yield match.start(), f"{match.group(1)} without {flag}"
 
 

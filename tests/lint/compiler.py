@@ -21,34 +21,33 @@ def variables():
     return dict(re.findall(r"(?m)^(\w+) = (.*)$", text))
 
 
-def flags(warnings=True):
-    """Preprocessor flags, and with warnings those too; never hardening or optimisation."""
-    values = variables()
-    build = build_dir()
-    result = ["-std=gnu17", f"-I{build}", f"-I{build}/src", f"-I{sources.TOP}/src", f"-I{sources.TOP}",
-              "-DHAVE_CONFIG_H", *configured_defines(values)]
+def expand(values, text, depth=0):
+    """The text with make's variables put in; one that is unknown, or a function of make's, becomes nothing."""
+    if depth > 8:
+        return ""
+    return re.sub(r"\$[({]([^(){}]+)[)}]", lambda m: expand(values, values.get(m.group(1), ""), depth + 1), text)
+
+
+def preprocessor_flags(values):
+    """-I, -D and -include of all targets together."""
+    values = {**values, "top_srcdir": str(sources.TOP), "srcdir": str(sources.TOP), "top_builddir": str(build_dir()),
+              "builddir": str(build_dir())}
+    result = []
     for name, value in sorted(values.items()):
-        if name.endswith("_CFLAGS") and name != "SBX_CFLAGS" and "$" not in value:
-            result += [flag for flag in shlex.split(value) if flag.startswith(("-I", "-D")) and flag not in result]
-    if warnings:
-        result += [flag for flag in shlex.split(values["SBX_CFLAGS"]) if flag.startswith("-W") and flag != "-Werror"]
+        if not re.search(r"(^DEFS|_CPPFLAGS|_CFLAGS|^DEFAULT_INCLUDES)$", name):
+            continue
+        words = shlex.split(expand(values, value))
+        for at, word in enumerate(words):
+            kept = words[at : at + 2] if word == "-include" else [word] if word.startswith(("-I", "-D")) else []
+            if kept and "FORTIFY" not in word and kept[-1] not in result:
+                result += kept
     return result
 
 
-def configured_defines(values):
-    """-D flags that the local.mk files add, with make's variables expanded."""
-
-    def expand(text, depth=0):
-        if depth > 8:
-            return text
-        return re.sub(r"\$[({](\w+)[)}]", lambda m: expand(values.get(m.group(1), ""), depth + 1), text)
-
-    found = []
-    for name, value in sorted(values.items()):
-        if name.endswith("_CPPFLAGS") and name != "SBX_CPPFLAGS":
-            try:
-                words = shlex.split(expand(value))
-            except ValueError:
-                continue
-            found += [flag for flag in words if flag.startswith("-D") and flag not in found and "FORTIFY" not in flag]
-    return found
+def flags(warnings=True):
+    """Preprocessor flags, and with warnings those too; never hardening or optimisation."""
+    values = variables()
+    result = ["-std=gnu17", f"-I{build_dir()}", *preprocessor_flags(values)]
+    if warnings:
+        result += [flag for flag in shlex.split(values["SBX_CFLAGS"]) if flag.startswith("-W") and flag != "-Werror"]
+    return result

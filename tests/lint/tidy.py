@@ -1,0 +1,26 @@
+"""clang-tidy finds nothing in the programs; .clang-tidy names the checks."""
+
+import concurrent.futures
+import os
+import re
+import subprocess
+
+import compiler
+import sources
+
+
+def tidy(flags, name):
+    tool = f"clang-tidy-{os.environ['LLVM']}" if os.environ.get("LLVM") else "clang-tidy"
+    result = subprocess.run([tool, "--quiet", name, "--", *flags], cwd=sources.TOP, capture_output=True, text=True)
+    lines = [line for line in result.stdout.splitlines() if re.search(r": (warning|error): ", line)]
+    if result.returncode and not lines:
+        lines = result.stderr.splitlines()[-5:]
+    return [line.replace(f"{sources.TOP}/", "") for line in lines]
+
+
+def run(report):
+    flags = compiler.flags(warnings=False)
+    names = [name for name in sources.program_files() if name.endswith(".c")]
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        for name, faults in zip(names, pool.map(lambda name: tidy(flags, name), names)):
+            report.check(name, faults)
