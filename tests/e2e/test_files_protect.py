@@ -1,0 +1,207 @@
+"""Protected names inside writable trees (F20, F22, F25, F26): read-only, and neither they nor an ancestor can be moved."""
+import os
+
+import pytest
+
+NAMES = [".git/hooks", ".git/config", ".husky", ".envrc", ".vscode", ".idea", ".zed", ".devcontainer", ".mcp.json",
+         ".claude/settings.json", ".cursor", ".codex", ".gemini", ".sbx.json"]
+
+
+def make(project, name):
+    """The protected name as it would be in a project: a file, or a directory with one."""
+    if name in (".envrc", ".mcp.json", ".claude/settings.json", ".sbx.json"):
+        project.write(name, "{}")
+        return name
+    if name == ".git/config":
+        return name
+    project.write(f"{name}/file", "{}")
+    return f"{name}/file"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_protected_name_is_read_only(sbx, project, name):
+    file = make(project, name)
+    before = project.read(file)
+    result = sbx.shell(f"cat {file} > /dev/null && echo readable; echo evil >> {file}; rm -rf {file}; mv {name} moved; "
+                       f"mv {os.path.dirname(name) or name} moved2; chmod 777 {file}; ln -f README {file}; cp README {file}; "
+                       f"truncate -s 0 {file}; true").ok()
+    assert result.out == "readable\n", result
+    assert project.read(file) == before, result
+    assert not project.exists("moved") and not project.exists("moved2"), result
+
+
+def test_new_file_in_a_protected_directory_is_refused(sbx, project):
+    result = sbx.shell("echo '#!/bin/sh' > .git/hooks/pre-commit; mkdir .git/hooks/x; ls .git/hooks | grep -v sample; true").ok()
+    assert result.out == "", result
+    assert not project.exists(".git/hooks/pre-commit")
+
+
+def test_commit_works(sbx, project):
+    """F22: objects, refs, index, logs and HEAD stay writable."""
+    sbx.shell("echo x > new && git add new && git commit -qm 'from inside' && git branch side && git checkout -q side && "
+              "git tag t1 && git stash list && git gc -q && git log --oneline").ok()
+    assert "from inside" in project.git("log", "--oneline")
+    assert "side" in project.git("branch")
+    assert project.git("status", "--porcelain") == ""
+
+
+def test_change_of_git_config_is_refused_and_explained(sbx, project):
+    """F22, F34: git config cannot be changed, and the message says so (git's own, and the summary when there is one)."""
+    before = project.read(".git/config")
+    result = sbx.shell("git config core.fsmonitor 'touch /tmp/x'; git config core.hooksPath evil; git remote add o u")
+    assert result.code != 0, result
+    assert project.read(".git/config") == before
+
+
+def test_ancestors_cannot_be_moved(sbx, project):
+    """F26"""
+    project.write("deploy/prod/keys/file", "original")
+    policy = project.policy("../../policy.json", filesystem={"protect": ["deploy/prod/keys"]})
+    result = sbx.shell("mv deploy d2; mv deploy/prod deploy/p2; rm -rf deploy; mkdir -p deploy/prod/keys; "
+                       "echo evil > deploy/prod/keys/file; true", "--policy", policy)
+    assert project.read("deploy/prod/keys/file") == "original", result
+
+
+def test_neighbours_of_a_protected_name_stay_writable(sbx, project):
+    """The ancestors are held in place, not closed."""
+    project.write("deploy/prod/keys/file", "original")
+    policy = project.policy("../../policy.json", filesystem={"protect": ["deploy/prod/keys"]})
+    sbx.shell("echo x > deploy/new && echo y > deploy/prod/new && mkdir deploy/prod/sub && mv deploy/new deploy/new2",
+              "--policy", policy).ok()
+    assert project.exists("deploy/new2") and project.exists("deploy/prod/new")
+
+
+def test_unprotect_lifts_one_name(sbx, project):
+    project.write(".envrc", "original")
+    project.write(".vscode/settings.json", "original")
+    sbx.shell("echo changed > .envrc; echo evil > .vscode/settings.json; true", "--unprotect", ".envrc").ok()
+    assert project.read(".envrc") == "changed\n"
+    assert project.read(".vscode/settings.json") == "original"
+
+
+def test_symlinked_protected_file(sbx, project):
+    """F25: a link of a dotfile manager neither aborts the run, nor leaves its target writable, nor can be replaced."""
+    project.write("dotfiles/envrc", "original")
+    os.symlink("dotfiles/envrc", project.path(".envrc"))
+    result = sbx.shell("echo evil > .envrc; echo evil > dotfiles/envrc; ln -sfn README .envrc; rm -f .envrc; "
+                       "mv dotfiles d; echo evil > .envrc; true").ok()
+    assert os.readlink(project.path(".envrc")) == "dotfiles/envrc", result
+    assert project.read("dotfiles/envrc") == "original", result
+
+
+def test_symlinked_protected_directory_outside(sbx, project):
+    """F25: the target lies outside the workspace (Nix, stow): no abort, and the link stays."""
+    project.write("../../store/vscode/settings.json", "original")
+    os.symlink(project.home + "/store/vscode", project.path(".vscode"))
+    result = sbx.shell("echo evil > .vscode/settings.json; ln -sfn /tmp .vscode; rm -f .vscode; true").ok()
+    assert os.readlink(project.path(".vscode")) == project.home + "/store/vscode", result
+    assert project.read("../../store/vscode/settings.json") == "original"
+
+
+def test_dangling_and_looping_links(sbx, project):
+    """F25"""
+    os.symlink("nowhere", project.path(".envrc"))
+    os.symlink(".idea", project.path(".idea"))
+    sbx.run("--", "true").ok()
+
+
+def test_absent_protected_names_leave_no_trace(sbx, project):
+    """P4, F20: they stay invisible."""
+    assert set(sbx.run("--", "ls", "-A").ok().out.split()) == {".git", "README"}
+    assert set(os.listdir(project.root)) == {".git", "README"}
+
+
+def test_protection_holds_below_a_subdirectory_start(sbx, project):
+    project.write(".envrc", "original")
+    project.write("sub/file", "x")
+    sbx.shell("echo evil > ../.envrc; echo evil > ../.git/hooks/x; true", cwd=project.path("sub")).ok()
+    assert project.read(".envrc") == "original" and not project.exists(".git/hooks/x")
+
+
+def test_workspace_itself_cannot_be_moved(sbx, project):
+    result = sbx.shell("cd ..; mv app app2; rmdir app; ls -A")
+    assert project.exists("README"), result
+
+
+def test_hard_link_to_a_protected_file(sbx, project):
+    """F26: a second name made inside leads to the same file; through it nothing may be written."""
+    project.write(".envrc", "original")
+    sbx.shell("ln .envrc other; echo evil > other; echo evil >> .envrc; true").ok()
+    assert project.read(".envrc") == "original"
+
+
+@pytest.mark.parametrize("code", [
+    "os.rename('.git', 'g')",
+    "os.link('.git/config', 'other'); open('other', 'w').write('evil')",
+    "fd = os.open('.', os.O_RDONLY); os.rename('.git', 'g', src_dir_fd=fd, dst_dir_fd=fd)",
+    "open('/proc/self/root' + os.getcwd() + '/.git/config', 'w')",
+    "open('/proc/self/cwd/.git/config', 'w')",
+    "open('/proc/1/root' + os.getcwd() + '/.git/config', 'w')",
+    "os.symlink('.git/config', 's'); open('s', 'w')",
+    "os.symlink('.git', 's'); open('s/config', 'w')",
+    "fd = os.open('.git/config', os.O_RDONLY); open(f'/proc/self/fd/{fd}', 'w')",
+    "fd = os.open('.git/config', os.O_PATH); open(f'/proc/self/fd/{fd}', 'w')",
+    "os.truncate('.git/config', 0)",
+    "os.chmod('.git/config', 0)",
+    "os.utime('.git/config', (0, 0))",
+    "os.setxattr('.git/config', 'user.x', b'y')",
+    "os.rmdir('.git/hooks')",
+    "import shutil; shutil.rmtree('.git/hooks')",
+    "import ctypes; check(ctypes.CDLL(None).renameat2(-100, b'.git', -100, b'README', 2))",
+    "import ctypes; check(ctypes.CDLL(None).renameat2(-100, b'.git/config', -100, b'README', 2))",
+    "import ctypes; check(ctypes.CDLL(None).mount(b'tmpfs', b'.git', b'tmpfs', 0, None))",
+    "import ctypes; check(ctypes.CDLL(None).umount2(b'.git/config', 2))",
+    "os.mknod('.git/hooks/x', 0o100755)",
+])
+def test_ways_round_protection(sbx, project, code):
+    """F26: each way fails with an error, and the file is as it was."""
+    before = project.read(".git/config")
+    script = f"""
+import os
+def check(result):
+    if result != 0: raise OSError("refused")
+try:
+    exec({code!r})
+    print("no error")
+except OSError as error:
+    print("refused")
+"""
+    result = sbx.python(script).ok()
+    assert project.read(".git/config") == before
+    assert os.stat(project.path(".git/config")).st_mtime > 0 and os.path.isdir(project.path(".git/hooks"))
+    assert result.out == "refused\n", result
+
+
+def test_swap_of_a_path_while_runs_start(sbx, project):
+    """F26: what was judged is what is mounted. A run keeps exchanging a directory with a link to the home, others start
+    with that path as --read: the home must not become visible through it."""
+    project.write("give/file", "fine")
+    script = f"""
+import os
+while True:
+    try:
+        os.rename("give", "kept"); os.symlink("{project.home}", "give"); os.unlink("give"); os.rename("kept", "give")
+    except OSError: pass
+"""
+    swapper = sbx.start("run", "--", "/usr/bin/python3", "-c", script)
+    try:
+        for _ in range(25):
+            result = sbx.shell("cat give/secret.txt give/src/../secret.txt 2>/dev/null; true", "--read", "give")
+            assert "the real home" not in result.out, result
+    finally:
+        swapper.kill()
+        swapper.communicate()
+
+
+def test_swap_of_a_protected_ancestor_while_it_runs(sbx, project):
+    """F26"""
+    result = sbx.python("""
+import os
+for n in range(2000):
+    for source, target in ((".git", "g"), (".git/hooks", ".git/h"), (".git/config", ".git/c")):
+        try: os.rename(source, target); print("moved", source)
+        except OSError: pass
+    try: open(".git/config", "a"); print("opened")
+    except OSError: pass
+""").ok()
+    assert result.out == "", result

@@ -1,0 +1,132 @@
+"""What a run inherits and what it shows of itself: descriptors (P7, F2), command lines (F4)."""
+import json
+import os
+
+from harness.procs import descendants, wait_until
+
+LIST = """
+import os, json
+listing = os.open("/proc/self/fd", os.O_RDONLY)
+print(json.dumps(sorted(int(fd) for fd in os.listdir(listing) if int(fd) != listing)), flush=True)
+"""
+
+EVERY_ARGV = """
+import os, json
+seen = {}
+for pid in os.listdir("/proc"):
+    if pid.isdigit():
+        for name in ("cmdline", "environ"):
+            try: seen[pid + "/" + name] = open(f"/proc/{pid}/{name}", "rb").read().decode("latin-1")
+            except OSError as error: seen[pid + "/" + name] = "!" + str(error)
+print(json.dumps(seen))
+"""
+
+
+def high_descriptors(path, *numbers):
+    """path opened for writing at exactly these numbers."""
+    fd = os.open(path, os.O_RDWR | os.O_CREAT)
+    for number in numbers:
+        os.dup2(fd, number, inheritable=True)
+    os.close(fd)
+
+
+def test_no_descriptor_but_the_standard_ones(sbx, project):
+    """P7, F2: descriptors 33 and 251 of the caller do not exist inside."""
+    high_descriptors(project.path("../outside"), 33, 251)
+    try:
+        result = sbx.python(LIST, pass_fds=(33, 251))
+    finally:
+        os.close(33)
+        os.close(251)
+    assert result.json == [0, 1, 2]
+
+
+def test_no_descriptor_in_any_process_inside(sbx, project):
+    """P7, F2: neither in the sandbox's first process, from which they could be taken through /proc/1/fd."""
+    high_descriptors(project.path("../outside"), 33)
+    code = """
+import os, json
+found = []
+for pid in filter(str.isdigit, os.listdir("/proc")):
+    try:
+        for fd in os.listdir(f"/proc/{pid}/fd"):
+            found.append(os.readlink(f"/proc/{pid}/fd/{fd}"))
+    except OSError: pass
+print(json.dumps(found))
+"""
+    try:
+        result = sbx.python(code, pass_fds=(33,))
+    finally:
+        os.close(33)
+    for link in result.json:
+        assert "outside" not in link and "policy" not in link and "socket:" not in link, result
+
+
+def test_named_descriptor_is_passed(sbx, project):
+    """--fd N: that one, under its own number, and usable."""
+    path = project.write("../outside", "secret of descriptor nine")
+    high_descriptors(path, 9, 12)
+    try:
+        listed = sbx.python(LIST, "--fd", "9", pass_fds=(9, 12)).json
+        text = sbx.python("import os; print(os.pread(9, 100, 0).decode())", "--fd", "9", pass_fds=(9, 12)).ok().out
+    finally:
+        os.close(9)
+        os.close(12)
+    assert listed == [0, 1, 2, 9]
+    assert text == "secret of descriptor nine\n"
+
+
+def test_named_descriptor_that_is_not_open_is_refused(sbx):
+    """P1"""
+    sbx.run("--fd", "77", "--", "true").refused("77")
+
+
+def test_descriptors_named_inside_a_pipe_chain(sbx):
+    """What a shell's process substitution hands over works with --fd."""
+    read, write = os.pipe()
+    os.write(write, b"through the pipe")
+    os.close(write)
+    try:
+        result = sbx.python(f"import os; print(os.read({read}, 100).decode())", "--fd", str(read), pass_fds=(read,))
+    finally:
+        os.close(read)
+    assert result.ok().out == "through the pipe\n"
+
+
+def test_no_argv_shows_policy_or_values(sbx, project):
+    """F4: hosts, hidden paths and values of variables stand in no command line that other users could read."""
+    project.write("../secret-place/file", "x")
+    policy = project.policy("../../policy.json", network={"allow": ["internal-name.test"]},
+                            filesystem={"hide": ["~/src/app/hidden-thing"]}, env={"set": {"TOKEN": "hunter2-value"}})
+    project.write("hidden-thing", "x")
+    process = sbx.start("run", "--policy", policy, "--env", "PASSED", "--", "sh", "-c",
+                        "wget -q -O- http://internal-name.test/ >/dev/null 2>&1; echo ready; exec sleep 1000",
+                        env={"PASSED": "passed-value"})
+    assert process.stdout.readline() == b"ready\n"
+    lines = [p.read("cmdline").decode("latin-1") for p in descendants() if p.name not in ("sh", "sleep")]
+    process.kill()
+    process.communicate()
+    assert len(lines) >= 2
+    for line in lines:
+        for secret in ("internal-name", "hidden-thing", "hunter2", "passed-value"):
+            assert secret not in line, line
+
+
+def test_first_process_inside_shows_nothing_of_the_host(sbx, project):
+    """F4, P7: from inside, no process's command line or environment tells of the policy or of the caller's variables."""
+    policy = project.policy("../../policy.json", network={"allow": ["internal-name.test"]})
+    result = sbx.python(EVERY_ARGV, "--policy", policy, env={"CALLERS_SECRET": "hunter2-value"})
+    text = json.dumps(result.json)
+    assert "hunter2" not in text, result
+    assert "internal-name" not in text, result
+
+
+def test_helpers_of_sbx_are_not_dumpable_or_hold_no_secret(sbx):
+    """P3: the environment of every process that the run adds to /proc lacks the caller's variables, sbx's own excepted."""
+    process = sbx.start("run", "--", "sh", "-c", "echo ready; exec sleep 1000", env={"CALLERS_SECRET": "hunter2-value"})
+    assert process.stdout.readline() == b"ready\n"
+    wait_until(lambda: any(p.name == "sleep" for p in descendants()), "the command runs")
+    shown = [p for p in descendants(process.pid) if b"hunter2" in p.read("environ") and p.name == "sleep"]
+    process.kill()
+    process.communicate()
+    assert shown == []

@@ -1,0 +1,128 @@
+"""Fixtures of both suites. Each conftest.py takes all of them with a star import."""
+import itertools
+import os
+import shutil
+import signal
+import sys
+
+import pytest
+
+from harness import procs, sbx as harness_sbx, term, tree
+from lab import space, world as lab_world
+
+TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+SCRATCH = ("/tmp", "/var/tmp", "/dev/shm")
+
+numbers = itertools.count(1)
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "root: is about a run started by root; left out for a plain user")
+    config.addinivalue_line("markers", "user: is about a run started by a plain user; left out for root")
+
+
+def pytest_collection_modifyitems(config, items):
+    """Tests of the other kind of user are left out, not skipped: a skip would look like a test that could not run."""
+    unwanted = "user" if os.geteuid() == 0 else "root"
+    left_out = [item for item in items if item.get_closest_marker(unwanted)]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in left_out]
+
+
+def find_program():
+    program = os.environ.get("SBX")
+    if not program:
+        pytest.exit("set SBX to the sbx under test (absolute path)", 2)
+    if not os.access(program, os.X_OK):
+        pytest.exit(f"SBX={program} is not a program", 2)
+    return os.path.realpath(program)
+
+
+@pytest.fixture(scope="session")
+def world():
+    """The lab. Enters it unless the tests were started in it."""
+    if "SBX_LAB" not in os.environ:
+        needed = [TESTS, os.path.dirname(find_program()), os.getcwd(), sys.prefix, os.path.dirname(TESTS)]
+        space.enter(needed)
+    return lab_world.World()
+
+
+@pytest.fixture(scope="session")
+def program(world):
+    return find_program()
+
+
+@pytest.fixture
+def lab(world):
+    """The lab, with no record of what was before this test."""
+    world.forget()
+    return world
+
+
+def litter():
+    """What lies in the trees where a careless program leaves its things."""
+    own = [d for d in SCRATCH if os.path.ismount(d) and os.stat(d).st_dev != os.stat("/").st_dev]
+    return tree.snapshot(*own, f"{space.BASE}/tmp", f"{space.BASE}/run")
+
+
+@pytest.fixture(autouse=True)
+def nothing_left(world):
+    """Holds for every test (P4, P6, F40): afterwards there is no process, no mount and no file that was not before."""
+    before, mounts = litter(), procs.mounts()
+    yield
+    try:
+        procs.wait_until(lambda: not procs.descendants(), lambda: f"processes left: {procs.descendants()}", 10)
+    finally:
+        for process in procs.descendants():
+            os.kill(process.pid, signal.SIGKILL)
+        procs.reap()
+    assert procs.mounts() == mounts
+    assert tree.difference(before, litter()) == []
+
+
+@pytest.fixture
+def project(lab, nothing_left):
+    """A home with a git repository in it."""
+    project = harness_sbx.Project(next(numbers))
+    project.make_repository()
+    yield project
+    shutil.rmtree(project.base, onerror=make_writable)
+
+
+@pytest.fixture
+def plain(lab, nothing_left):
+    """A home with a project directory that is in no git work tree."""
+    project = harness_sbx.Project(next(numbers))
+    yield project
+    shutil.rmtree(project.base, onerror=make_writable)
+
+
+def make_writable(function, path, _error):
+    os.chmod(os.path.dirname(path), 0o700)
+    os.chmod(path, 0o700)
+    function(path)
+
+
+@pytest.fixture
+def sbx(program, project):
+    return harness_sbx.Sbx(program, project)
+
+
+@pytest.fixture
+def plain_sbx(program, plain):
+    return harness_sbx.Sbx(program, plain)
+
+
+@pytest.fixture
+def terminal(sbx):
+    """A function that puts a program on a new terminal."""
+    opened = []
+
+    def start(*argv, **options):
+        env = sbx.environment({"PS1": "outer> ", "HISTFILE": "/dev/null", **options.pop("env", {})})
+        opened.append(term.Terminal(argv, sbx.project.root, env, **options))
+        return opened[-1]
+    yield start
+    for each in opened:
+        each.close()
