@@ -5,8 +5,18 @@
 /* Policy language. */
 #define LIMITS_POLICY_BYTES (1024 * 1024) /* one policy file */
 #define LIMITS_POLICY_PRINT_BYTES (8 * 1024 * 1024) /* the canonical text of a merged policy */
-#define LIMITS_POLICY_ITEMS 65536 /* entries of one list */
+#define LIMITS_POLICY_ITEMS 65536 /* values of all layers together */
+#define LIMITS_POLICY_DEPTH 8 /* nesting of objects and lists in a policy file */
+#define LIMITS_ENV_NAME_BYTES 256
+#define LIMITS_PIDS 4194304 /* the kernel's PID_MAX_LIMIT */
 #define LIMITS_PATH_BYTES 4096 /* PATH_MAX */
+
+/* Patterns of filesystem.hide. */
+#define LIMITS_HIDE_ENTRIES 1000000 /* directory entries looked at for one pattern */
+#define LIMITS_HIDE_MATCHES 4096 /* matches of all patterns */
+
+/* Plan. */
+#define LIMITS_PLAN_OPS 65536 /* operations of one plan */
 
 /* Proxy: per connection. */
 #define LIMITS_HTTP_HEAD_BYTES (64 * 1024) /* a whole request or response head */

@@ -1,0 +1,23 @@
+/* build: (policy, facts) → plan. Pure: what it knows of the host stands in facts. */
+#ifndef SBX_PLAN_BUILD_H
+#define SBX_PLAN_BUILD_H
+
+#include "plan/facts.h"
+#include "plan/plan.h"
+
+/* Where the proxy's HTTP front listens inside. */
+#define BUILD_HTTP_PORT 3128
+
+/* Fills the plan except for the command's program. argv is the command (NULL-terminated, may be empty).
+ * 0; -EINVAL or -ENOENT with the place in the policy in err; -ENOMEM. */
+int plan_build(const struct policy *policy, const struct facts *facts, char *const *argv, struct err *err,
+               struct plan *plan);
+
+/* PATH as the command will have it; borrowed from policy or facts. */
+const char *plan_path_variable(const struct policy *policy, const struct facts *facts);
+
+/* Finds the program that plan->argv[0] names, as execvp(3) would inside, and sets plan->program.
+ * 0; -ENOENT (exit status 127): there is none, or none that is visible; -EACCES (126): not executable. */
+int plan_resolve_program(const struct facts *facts, struct err *err, struct plan *plan);
+
+#endif

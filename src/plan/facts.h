@@ -1,0 +1,81 @@
+/* facts: every read of the host, once.
+ *
+ * The rest of plan/ is pure; what it wants to know of the host it finds here. A path that was not looked at is unknown,
+ * and asking for it is a fault of the program (facts_path returns NULL and build fails).
+ */
+#ifndef SBX_PLAN_FACTS_H
+#define SBX_PLAN_FACTS_H
+
+#include "base/err.h"
+#include "base/strv.h"
+#include "policy/policy.h"
+
+#include <sys/types.h>
+
+struct fact_path {
+  char *asked; /* absolute path as it was asked for */
+  int error; /* 0, or the negative errno of looking; then nothing below is set */
+  bool link; /* the path itself is a symbolic link */
+  char *real; /* where it leads, without links */
+  mode_t mode;
+  uid_t uid;
+  uint64_t device;
+  uint64_t inode;
+};
+
+struct fact_file {
+  char *path;
+  char *text;
+  mode_t mode;
+};
+
+struct facts {
+  uid_t uid;
+  gid_t gid;
+  char *home; /* real path */
+  char *cwd; /* real path */
+  char *workspace; /* real path */
+  char *state_dir; /* $XDG_STATE_HOME/sbx */
+  char *config_dir; /* $XDG_CONFIG_HOME/sbx */
+  char *private_home; /* the directory that is this workspace's home inside, whether it exists or not */
+  bool terminal; /* there is a controlling terminal */
+  struct strv environment; /* the caller's */
+  struct strv sockets; /* real paths of the sockets that servers of the host listen on */
+  struct strv hidden; /* what the patterns of policy->hide match, absolute */
+  struct fact_path *paths;
+  size_t path_count;
+  size_t path_cap;
+  struct fact_file *files; /* copies of small files that must belong to the user inside (F32) */
+  size_t file_count;
+  size_t file_cap;
+};
+
+#define FACTS_INIT \
+  { \
+    .home = NULL \
+  }
+
+void facts_free(struct facts *facts);
+#define facts_autofree MEM_CLEANUP(facts_free)
+
+/* What is known of the caller before any policy is read: user, home, directories, environment, working directory,
+ * workspace. workspace_option is the argument of --workspace or NULL.
+ * -EINVAL where the working directory, the home, an ancestor of it or / would be the workspace. */
+int facts_read_caller(const char *workspace_option, struct err *err, struct facts *facts);
+
+/* Looks at every path that the plan for this policy and this command may ask for.
+ * path_variable  PATH as the command will have it
+ * command        the program as the user wrote it, or NULL */
+int facts_read_paths(const struct policy *policy, const char *path_variable, const char *command, struct err *err,
+                     struct facts *facts);
+
+/* What was found at an absolute path; NULL where nobody looked. */
+const struct fact_path *facts_path(const struct facts *facts, const char *path);
+
+/* The value of a variable of the caller's environment, or NULL. */
+const char *facts_getenv(const struct facts *facts, const char *name);
+
+/* A policy path as an absolute one: "~/x" below home, "x" below the workspace. NULL when memory is short. Caller frees. */
+char *facts_expand(const struct facts *facts, const char *policy_path);
+
+#endif

@@ -1,0 +1,295 @@
+#include "plan/facts.h"
+
+#include "base/fd.h"
+#include "plan/facts_hide.h"
+#include "plan/view.h"
+#include "policy/fspath.h"
+#include "sys/path.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#define FACTS_PROC_UNIX_BYTES (4 * 1024 * 1024)
+#define FACTS_COPY_BYTES (256 * 1024)
+#define FACTS_COPIES_MAX 64
+
+static int compare_paths(const void *a, const void *b)
+{
+  return strcmp(((const struct fact_path *)a)->asked, ((const struct fact_path *)b)->asked);
+}
+
+const struct fact_path *facts_path(const struct facts *facts, const char *path)
+{
+  mem_autofree char *copy = mem_strndup(path, strlen(path));
+  struct fact_path key = { .asked = copy };
+
+  if (!copy || !facts->path_count)
+    return NULL;
+  return bsearch(&key, facts->paths, facts->path_count, sizeof *facts->paths, compare_paths);
+}
+
+/* Adds a path and the directories above it, up to the root. */
+static int want_with_parents(struct strv *wanted, const char *path)
+{
+  mem_autofree char *dir = mem_strndup(path, strlen(path));
+  char *slash;
+  int r = dir ? 0 : -ENOMEM;
+
+  while (r == 0 && dir[0] && dir[1]) {
+    r = strv_add(wanted, dir);
+    slash = strrchr(dir, '/');
+    if (!slash || slash == dir)
+      break;
+    *slash = '\0';
+  }
+  return r;
+}
+
+static int want_below(struct strv *wanted, const char *dir, const char *const *names)
+{
+  for (; *names; names++) {
+    mem_autofree char *path = path_join(dir, *names);
+    int r = path ? want_with_parents(wanted, path) : -ENOMEM;
+
+    if (r < 0)
+      return r;
+  }
+  return 0;
+}
+
+static int want_policy(struct strv *wanted, const struct facts *facts, const struct policy_paths *paths)
+{
+  for (size_t i = 0; i < paths->count; i++) {
+    mem_autofree char *path = NULL;
+    int r;
+
+    if (fspath_is_pattern(paths->items[i].text))
+      continue; /* its matches are in facts->hidden */
+    path = facts_expand(facts, paths->items[i].text);
+    r = path ? want_with_parents(wanted, path) : -ENOMEM;
+
+    if (r < 0)
+      return r;
+  }
+  return 0;
+}
+
+static int want_masks(struct strv *wanted, const struct view_mask *masks)
+{
+  int r = 0;
+
+  for (; masks->path && r == 0; masks++)
+    r = strv_add(wanted, masks->path);
+  return r;
+}
+
+static int want_system(struct strv *wanted, const struct facts *facts)
+{
+  int r = want_below(wanted, "/", view_system_trees());
+
+  if (r == 0)
+    r = strv_add(wanted, "/etc/resolv.conf");
+  if (r == 0)
+    r = strv_add(wanted, "/sys");
+  if (r == 0)
+    r = want_masks(wanted, view_kernel_masks());
+  if (r == 0 && facts->uid == 0)
+    r = want_masks(wanted, view_kernel_masks_root());
+  if (r == 0 && facts->uid == 0)
+    r = want_below(wanted, "/", view_proc_readonly_root());
+  if (r == 0 && facts->uid == 0)
+    r = want_below(wanted, "/", view_etc_root_only());
+  return r;
+}
+
+/* Every place where the command's program may lie: itself, or below each entry of PATH; below the home also where the
+ * private home keeps that place. */
+static int want_command(struct strv *wanted, const struct facts *facts, const char *path_variable, const char *command)
+{
+  struct span rest = span_of(path_variable);
+  struct span part;
+  int r = 0;
+
+  if (strchr(command, '/')) {
+    mem_autofree char *path = command[0] == '/' ? path_join(command, "") : path_join(facts->cwd, command);
+
+    return path ? strv_add(wanted, path) : -ENOMEM;
+  }
+  while (r == 0 && span_split(&rest, ':', &part)) {
+    mem_autofree char *dir = mem_strndup(part.ptr, part.len);
+    mem_autofree char *path = dir && dir[0] == '/' ? path_join(dir, command) : NULL;
+
+    if (dir && dir[0] != '/')
+      continue; /* an entry relative to wherever the caller stands: not followed */
+    r = path ? strv_add(wanted, path) : -ENOMEM;
+    if (r == 0 && path_is_within(path, facts->home)) {
+      mem_autofree char *kept = path_join(facts->private_home, path + strlen(facts->home));
+
+      r = kept ? strv_add(wanted, kept) : -ENOMEM;
+    }
+  }
+  return r;
+}
+
+static int want_all(struct strv *wanted, const struct policy *policy, const char *path_variable, const char *command,
+                    const struct facts *facts)
+{
+  const char *const dirs[] = { facts->workspace, facts->cwd, facts->state_dir, facts->config_dir, facts->home };
+  int r = want_system(wanted, facts);
+
+  for (size_t i = 0; i < MEM_COUNT(dirs) && r == 0; i++)
+    r = want_with_parents(wanted, dirs[i]);
+  if (r == 0)
+    r = want_below(wanted, facts->home, view_home_tools());
+  if (r == 0)
+    r = want_below(wanted, facts->workspace, view_protected());
+  if (r == 0 && policy->home == POLICY_HOME_HOST)
+    r = want_below(wanted, facts->home, view_home_secrets());
+  if (r == 0)
+    r = want_policy(wanted, facts, &policy->read);
+  if (r == 0)
+    r = want_policy(wanted, facts, &policy->write);
+  if (r == 0)
+    r = want_policy(wanted, facts, &policy->protect);
+  if (r == 0)
+    r = want_policy(wanted, facts, &policy->hide);
+  if (r == 0)
+    r = want_policy(wanted, facts, &policy->unix_sockets);
+  for (size_t i = 0; i < facts->hidden.count && r == 0; i++)
+    r = want_with_parents(wanted, facts->hidden.items[i]);
+  for (size_t i = 0; i < facts->sockets.count && r == 0; i++)
+    r = strv_add(wanted, facts->sockets.items[i]);
+  if (r == 0 && command)
+    r = want_command(wanted, facts, path_variable, command);
+  return r;
+}
+
+static int look(struct fact_path *fact)
+{
+  path_object_autofree struct path_object object = { .real = NULL };
+  int r = path_resolve_link(fact->asked, &object);
+
+  if (r == 0 && S_ISLNK(object.mode)) {
+    fact->link = true;
+    path_object_free(&object);
+    r = path_resolve(fact->asked, &object);
+  }
+  fact->error = r;
+  if (r < 0)
+    return r == -ENOMEM ? r : 0;
+  fact->real = mem_steal(object.real);
+  fact->mode = object.mode;
+  fact->uid = object.uid;
+  fact->device = object.device;
+  fact->inode = object.inode;
+  return 0;
+}
+
+static int look_at_all(struct strv *wanted, struct facts *facts)
+{
+  strv_sort(wanted);
+  for (size_t i = 0; i < wanted->count; i++) {
+    struct fact_path *fact;
+    int r;
+
+    if (i && strcmp(wanted->items[i], wanted->items[i - 1]) == 0)
+      continue;
+    r = mem_grow(&facts->paths, facts->path_count, &facts->path_cap, sizeof *facts->paths, STRV_MAX_DEFAULT);
+    if (r < 0)
+      return r;
+    fact = &facts->paths[facts->path_count];
+    *fact = (struct fact_path){ .asked = mem_strndup(wanted->items[i], strlen(wanted->items[i])) };
+    if (!fact->asked)
+      return -ENOMEM;
+    facts->path_count++;
+    r = look(fact);
+    if (r < 0)
+      return r;
+  }
+  return 0;
+}
+
+/* Paths of the sockets that servers of the host have bound (proc(5), /proc/net/unix: the eighth column). Servers that
+ * bound a relative path show that one; where it lies cannot be known. */
+static int read_sockets(struct facts *facts)
+{
+  buf_autofree struct buf text = BUF_INIT(FACTS_PROC_UNIX_BYTES);
+  int r = fd_read_file(AT_FDCWD, "/proc/net/unix", &text);
+  struct span rest;
+  struct span line;
+
+  if (r == -ENOENT)
+    return 0;
+  if (r < 0)
+    return r;
+  rest = buf_span(&text);
+  while (r == 0 && span_split(&rest, '\n', &line)) {
+    size_t at = span_find(line, '/');
+
+    if (at < line.len)
+      r = strv_add_span(&facts->sockets, span_sub(line, at, line.len));
+  }
+  return r;
+}
+
+static int copy_file(struct facts *facts, const char *path)
+{
+  buf_autofree struct buf text = BUF_INIT(FACTS_COPY_BYTES);
+  struct fact_file *file;
+  int r;
+
+  if (fd_read_file(AT_FDCWD, path, &text) < 0)
+    return 0; /* what the user may not read is not there inside */
+  r = mem_grow(&facts->files, facts->file_count, &facts->file_cap, sizeof *facts->files, FACTS_COPIES_MAX);
+  if (r < 0)
+    return r == -E2BIG ? 0 : r;
+  file = &facts->files[facts->file_count];
+  *file = (struct fact_file){ .path = mem_strndup(path, strlen(path)), .text = buf_steal(&text), .mode = 0644 };
+  facts->file_count++;
+  return file->path && file->text ? 0 : -ENOMEM;
+}
+
+/* ssh refuses configuration that belongs neither to root nor to the user, and root is nobody inside (F32). The client's
+ * files are small, so the sandbox gets copies that belong to the user; host keys are not among them. */
+static int copy_ssh_files(struct facts *facts)
+{
+  static const char included[] = "/etc/ssh/ssh_config.d";
+  DIR *dir;
+  struct dirent *entry;
+  int r = copy_file(facts, "/etc/ssh/ssh_config");
+
+  if (r == 0)
+    r = copy_file(facts, "/etc/ssh/ssh_known_hosts");
+  dir = opendir(included);
+  while (r == 0 && dir && (entry = readdir(dir))) {
+    mem_autofree char *path = path_join(included, entry->d_name);
+
+    if (entry->d_name[0] != '.')
+      r = path ? copy_file(facts, path) : -ENOMEM;
+  }
+  if (dir)
+    closedir(dir);
+  return r;
+}
+
+int facts_read_paths(const struct policy *policy, const char *path_variable, const char *command, struct err *err,
+                     struct facts *facts)
+{
+  strv_autofree struct strv wanted = STRV_INIT;
+  int r = facts_hide_expand(policy, err, facts);
+
+  if (r < 0)
+    return r;
+  r = read_sockets(facts);
+  if (r < 0)
+    return err_set_errno(err, -r, "/proc/net/unix");
+  r = want_all(&wanted, policy, path_variable, command, facts);
+  if (r == 0)
+    r = look_at_all(&wanted, facts);
+  if (r == 0)
+    r = copy_ssh_files(facts);
+  return r < 0 ? err_set_errno(err, -r, "reading the host's paths") : 0;
+}

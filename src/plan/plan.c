@@ -1,0 +1,76 @@
+#include "plan/plan.h"
+
+#include <stdlib.h>
+
+void plan_free(struct plan *plan)
+{
+  for (size_t i = 0; i < plan->ops.count; i++) {
+    free(plan->ops.items[i].target);
+    free(plan->ops.items[i].source);
+    free(plan->ops.items[i].data);
+  }
+  free(plan->ops.items);
+  strv_free(&plan->argv);
+  strv_free(&plan->env);
+  strv_free(&plan->env_left_out);
+  strv_free(&plan->private_mounts);
+  strv_free(&plan->notes);
+  strv_free(&plan->warnings);
+  free(plan->program);
+  free(plan->cwd);
+  free(plan->workspace);
+  free(plan->private_home);
+  *plan = (struct plan)PLAN_INIT;
+}
+
+const char *plan_stage_name(enum plan_stage stage)
+{
+  switch (stage) {
+  case PLAN_STAGE_SYSTEM:
+    return "system";
+  case PLAN_STAGE_KERNEL:
+    return "kernel";
+  case PLAN_STAGE_PRIVATE:
+    return "private";
+  case PLAN_STAGE_HOME:
+    return "home";
+  case PLAN_STAGE_VISIBLE:
+    return "visible";
+  case PLAN_STAGE_PROTECT:
+    return "protect";
+  case PLAN_STAGE_HIDE:
+    return "hide";
+  case PLAN_STAGE_SEAL:
+    break;
+  }
+  return "seal";
+}
+
+const char *plan_op_name(enum plan_op_kind kind)
+{
+  switch (kind) {
+  case PLAN_BIND_RO:
+    return "read-only";
+  case PLAN_BIND_RW:
+    return "writable";
+  case PLAN_TMPFS:
+    return "tmpfs";
+  case PLAN_DIR:
+    return "directory";
+  case PLAN_SYMLINK:
+    return "link";
+  case PLAN_FILE:
+    return "file";
+  case PLAN_PROC:
+    return "proc";
+  case PLAN_DEV:
+    return "dev";
+  case PLAN_MASK_FILE:
+    return "hidden-file";
+  case PLAN_MASK_DIR:
+    return "hidden-directory";
+  case PLAN_SEAL:
+    break;
+  }
+  return "seal";
+}

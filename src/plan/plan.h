@@ -1,0 +1,109 @@
+/* plan: everything an engine needs to know, as data.
+ *
+ * A plan is pure: build.h makes it from a policy and facts, check.h refuses what cannot hold, print.h shows it. An
+ * engine (engine/engine.h) carries it out and decides nothing.
+ */
+#ifndef SBX_PLAN_PLAN_H
+#define SBX_PLAN_PLAN_H
+
+#include "base/strv.h"
+#include "plan/syscalls.h"
+
+#include <stdint.h>
+#include <sys/types.h>
+
+/* A file at the root of every sandbox; nothing inside can make or remove it. */
+#define PLAN_MARKER "/.sbx"
+
+enum plan_op_kind {
+  PLAN_BIND_RO, /* source and what is mounted below it appear at target, read-only */
+  PLAN_BIND_RW, /* the same, writable */
+  PLAN_TMPFS, /* an empty file system in memory, mode */
+  PLAN_DIR, /* a directory, mode; its parents as needed */
+  PLAN_SYMLINK, /* a symbolic link at target that holds source */
+  PLAN_FILE, /* a read-only file at target that holds data, owned by the user, mode */
+  PLAN_PROC, /* a new proc */
+  PLAN_DEV, /* null, zero, full, random, urandom, tty, pts, shm, fd, stdin, stdout, stderr */
+  PLAN_MASK_FILE, /* something that cannot be opened, over a file or socket */
+  PLAN_MASK_DIR, /* something that cannot be opened, over a directory */
+  PLAN_SEAL, /* the file system mounted at target becomes read-only */
+};
+
+/* Which part of the view an operation belongs to, in the order in which they are carried out. */
+enum plan_stage {
+  PLAN_STAGE_SYSTEM, /* /usr, /etc, /opt ... read-only */
+  PLAN_STAGE_KERNEL, /* /dev, /proc, /sys and their masks */
+  PLAN_STAGE_PRIVATE, /* /tmp, /var/tmp, /run */
+  PLAN_STAGE_HOME, /* the private home */
+  PLAN_STAGE_VISIBLE, /* toolchains, workspace, read, write, sockets: parents before children */
+  PLAN_STAGE_PROTECT, /* read-only inside writable trees, and their ancestors pinned */
+  PLAN_STAGE_HIDE, /* hidden paths, masked host sockets */
+  PLAN_STAGE_SEAL,
+};
+
+struct plan_op {
+  enum plan_stage stage;
+  enum plan_op_kind kind;
+  char *target; /* absolute path inside */
+  char *source; /* absolute path on the host (BIND_*), text of a link (SYMLINK), else NULL */
+  char *data; /* FILE only */
+  mode_t mode; /* TMPFS, DIR, FILE */
+  /* BIND_*: the object that was judged. After the engine has mounted everything, and before the command starts, the
+   * object at target must be this one. */
+  uint64_t device;
+  uint64_t inode;
+  const char *why; /* a few words for a person: "workspace", "protect", "hide" */
+};
+
+struct plan_ops {
+  struct plan_op *items;
+  size_t count;
+  size_t cap;
+};
+
+enum plan_network {
+  PLAN_NETWORK_NONE, /* a network namespace with lo, no way out */
+  PLAN_NETWORK_PROXY, /* the same, with the proxy's listeners in it */
+  PLAN_NETWORK_HOST,
+};
+
+struct plan_limits {
+  uint64_t memory_bytes; /* 0: none; so the next three */
+  uint64_t cpu_milli;
+  uint64_t pids;
+  uint64_t timeout_ms;
+};
+
+struct plan {
+  struct plan_ops ops;
+  struct strv argv; /* the command; argv[0] as the user wrote it */
+  char *program; /* absolute path of the program inside */
+  struct strv env; /* NAME=VALUE */
+  char *cwd;
+  enum plan_network network;
+  uint16_t http_port; /* PLAN_NETWORK_PROXY: where the proxy's HTTP front listens inside */
+  bool new_session;
+  struct syscalls_options syscalls;
+  struct plan_limits limits;
+  char *workspace;
+  char *private_home; /* host path of the private home, to be made before the start; NULL without one */
+  /* Mount points to be made below private_home before the start, relative; one that ends in '/' is a directory. */
+  struct strv private_mounts;
+  struct strv env_left_out; /* names of the caller's variables that the command does not get */
+  struct strv notes; /* one line each, for -v */
+  struct strv warnings; /* one line each, for everybody */
+};
+
+#define PLAN_INIT \
+  { \
+    .program = NULL \
+  }
+
+void plan_free(struct plan *plan);
+#define plan_autofree MEM_CLEANUP(plan_free)
+
+/* The name of a stage or kind, as `sbx show --plan` prints it. */
+const char *plan_stage_name(enum plan_stage stage);
+const char *plan_op_name(enum plan_op_kind kind);
+
+#endif

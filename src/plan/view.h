@@ -1,0 +1,39 @@
+/* view: which paths a sandbox shows by itself, before any policy: the lists of DESIGN 6 as tables. */
+#ifndef SBX_PLAN_VIEW_H
+#define SBX_PLAN_VIEW_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* NULL-terminated lists. */
+
+/* Read-only trees of the system; those that are symbolic links on the host (/bin -> usr/bin) become links. */
+const char *const *view_system_trees(void);
+
+/* Toolchains and settings below the home, relative to it; shown read-only where they exist. */
+const char *const *view_home_tools(void);
+
+/* Names below the workspace that are protected where they exist. */
+const char *const *view_protected(void);
+
+/* Places of secrets below the home, relative to it; hidden when the policy shows the real home. */
+const char *const *view_home_secrets(void);
+
+struct view_mask {
+  const char *path;
+  bool directory;
+};
+
+/* Parts of /proc and /sys that nobody inside may read, and those only root could read or write anyway.
+ * The list ends with path NULL. */
+const struct view_mask *view_kernel_masks(void);
+const struct view_mask *view_kernel_masks_root(void);
+
+/* Parts of /proc made read-only when the caller is root: sysctls look at the kernel's uid, not at capabilities (F1). */
+const char *const *view_proc_readonly_root(void);
+
+/* Parts of /etc that only root or a group may read. Hidden when the caller is root, whose sandbox should read no more of
+ * the system than a user's (P8). */
+const char *const *view_etc_root_only(void);
+
+#endif
