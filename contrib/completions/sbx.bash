@@ -1,0 +1,82 @@
+# bash completion for sbx. tests/lint/completions.py holds the words against `sbx run --help`.
+
+_sbx_commands='run shell check show why log doctor trust init'
+_sbx_run_options='--policy --profile --workspace --allow --deny --network --forward --publish --read --write --hide
+  --unprotect --home --unix-socket --env --fd --syscalls --memory --cpus --pids --timeout --engine --audit --summary
+  --dry-run -q -v --help'
+
+# _sbx_value OPTION: completes the argument of an option; fails where it takes none.
+_sbx_value()
+{
+  case $1 in
+  --policy | --audit) compopt -o filenames && mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
+  --workspace) compopt -o filenames && mapfile -t COMPREPLY < <(compgen -d -- "$cur") ;;
+  --read | --write | --hide | --unprotect | --unix-socket)
+    compopt -o filenames && mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+    ;;
+  --profile)
+    mapfile -t COMPREPLY < <(compgen -W 'default strict offline git node python rust go' -- "$cur")
+    ;;
+  --network) mapfile -t COMPREPLY < <(compgen -W 'proxy none host' -- "$cur") ;;
+  --home) mapfile -t COMPREPLY < <(compgen -W 'private tmpfs host' -- "$cur") ;;
+  --syscalls) mapfile -t COMPREPLY < <(compgen -W 'nesting ptrace i386' -- "$cur") ;;
+  --engine) mapfile -t COMPREPLY < <(compgen -W 'auto bwrap' -- "$cur") ;;
+  --summary) mapfile -t COMPREPLY < <(compgen -W 'auto always never' -- "$cur") ;;
+  --env) mapfile -t COMPREPLY < <(compgen -e -- "$cur") ;;
+  --allow | --deny) mapfile -t COMPREPLY < <(compgen -A hostname -- "$cur") ;;
+  --forward | --publish | --fd | --memory | --cpus | --pids | --timeout) COMPREPLY=() ;;
+  *) return 1 ;;
+  esac
+}
+
+# The index of the first word that is neither an option of `run` nor its argument.
+_sbx_command_at()
+{
+  local at=$1
+  while ((at < COMP_CWORD)); do
+    case ${COMP_WORDS[at]} in
+    --) printf '%s\n' $((at + 1)) && return ;;
+    -q | -v | --dry-run | --help | --json | --plan | --*=*) ;;
+    -*) at=$((at + 1)) ;;
+    *) break ;;
+    esac
+    at=$((at + 1))
+  done
+  printf '%s\n' "$at"
+}
+
+_sbx_run()
+{
+  local at
+  at=$(_sbx_command_at 2)
+  if ((at < COMP_CWORD)); then
+    declare -F _command_offset >/dev/null && _command_offset "$at"
+  elif _sbx_value "$prev"; then
+    :
+  elif [[ $cur == -* ]]; then
+    mapfile -t COMPREPLY < <(compgen -W "$_sbx_run_options" -- "$cur")
+  else
+    mapfile -t COMPREPLY < <(compgen -c -- "$cur")
+  fi
+}
+
+_sbx()
+{
+  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
+  COMPREPLY=()
+  if ((COMP_CWORD == 1)); then
+    mapfile -t COMPREPLY < <(compgen -W "$_sbx_commands --help --version" -- "$cur")
+    return
+  fi
+  case ${COMP_WORDS[1]} in
+  run | shell) _sbx_run ;;
+  show | why)
+    _sbx_value "$prev" || mapfile -t COMPREPLY < <(compgen -W "$_sbx_run_options --json --plan --write" -- "$cur")
+    ;;
+  check | trust | init) compopt -o filenames && mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
+  log) mapfile -t COMPREPLY < <(compgen -W '-f --json' -- "$cur") ;;
+  doctor) mapfile -t COMPREPLY < <(compgen -W '--json' -- "$cur") ;;
+  esac
+}
+
+complete -F _sbx sbx
