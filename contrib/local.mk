@@ -17,3 +17,7 @@ install-data-hook:
 uninstall-hook:
 	name=$(installed_name); rm -f "$(DESTDIR)$(bash_completions)/$$name" "$(DESTDIR)$(zsh_completions)/_$$name" \
 	  "$(DESTDIR)$(fish_completions)/$$name.fish"
+
+EXTRA_DIST += tests/installcheck
+installcheck-local:
+	$(srcdir)/tests/installcheck "$(DESTDIR)$(bindir)" "$(DESTDIR)$(mandir)" "$(installed_name)"
