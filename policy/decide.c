@@ -29,6 +29,7 @@ static const struct reason_row reason_table[REASON_COUNT] = {
   [REASON_CONNECT_TIMEOUT] = { "connect-timeout", "the host did not answer in time" },
   [REASON_CONNECT_FAILED] = { "connect-failed", "the connection could not be made" },
   [REASON_UPSTREAM_CLOSED] = { "upstream-closed", "the host closed the connection before it answered" },
+  [REASON_BAD_RESPONSE] = { "bad-response", "the host's answer is not well formed" },
   [REASON_LIMIT] = { "limit", "a limit of the proxy was reached" },
   [REASON_NETWORK_NONE] = { "network-none", "the policy gives no network (network.mode \"none\")" },
 };

@@ -36,6 +36,7 @@ enum reason {
   REASON_CONNECT_TIMEOUT, /* "connect-timeout" */
   REASON_CONNECT_FAILED, /* "connect-failed": any other error of connect(2) */
   REASON_UPSTREAM_CLOSED, /* "upstream-closed": the origin closed before it answered */
+  REASON_BAD_RESPONSE, /* "bad-response": the origin's answer is not well formed */
   REASON_LIMIT, /* "limit": a limit of the proxy was reached */
   REASON_NETWORK_NONE, /* "network-none" */
   REASON_COUNT,

@@ -7,20 +7,17 @@
 #define HOST_LABEL_MAX_BYTES 63
 
 /* What is wrong with a byte that no name may hold, and what to write instead. */
-static int host_refuse_byte(struct span text, char byte, struct err *err)
+static int host_refuse_byte(char byte, struct err *err)
 {
-  int len = (int)(text.len > 300 ? 300 : text.len);
-
   if ((unsigned char)byte >= 0x80)
-    return err_set(err, EINVAL, "%.*s: not ASCII; write the name as A-labels (xn--...)", len, text.ptr);
+    return err_set(err, EINVAL, "not ASCII; write the name as A-labels (xn--...)");
   if (byte == '/' || byte == '@' || byte == '?' || byte == '#')
-    return err_set(err, EINVAL, "%.*s: a URL or path where a host is wanted; write the host name alone", len, text.ptr);
+    return err_set(err, EINVAL, "a URL or path where a host is wanted; write the host name alone");
   if (byte == '*')
-    return err_set(err, EINVAL, "%.*s: a wildcard where a host name is wanted; write the whole name", len, text.ptr);
+    return err_set(err, EINVAL, "a wildcard where a host name is wanted; write the whole name");
   if ((unsigned char)byte <= 0x20 || byte == 0x7f)
-    return err_set(err, EINVAL, "host name with a space or control byte (0x%02x); remove it", (unsigned char)byte);
-  return err_set(err, EINVAL, "%.*s: '%c' is not allowed in a host name; use letters, digits, '-' and '_'", len,
-                 text.ptr, byte);
+    return err_set(err, EINVAL, "a space or control byte (0x%02x) in a host name; remove it", (unsigned char)byte);
+  return err_set(err, EINVAL, "'%c' is not allowed in a host name; use letters, digits, '-' and '_'", byte);
 }
 
 /* Whether a label reads as a number in some inet_aton(3): all digits, or 0x and hexadecimal digits. */
@@ -43,15 +40,14 @@ static int host_check_labels(struct span name, struct err *err)
 
   while (span_split(&rest, '.', &label)) {
     if (label.len == 0)
-      return err_set(err, EINVAL, "%.*s: empty label; remove the extra dot", (int)name.len, name.ptr);
+      return err_set(err, EINVAL, "an empty label in a host name; remove the extra dot");
     if (label.len > HOST_LABEL_MAX_BYTES)
-      return err_set(err, EINVAL, "%.*s: label of more than %d bytes", (int)name.len, name.ptr, HOST_LABEL_MAX_BYTES);
+      return err_set(err, EINVAL, "a label of more than %d bytes; no such host can exist", HOST_LABEL_MAX_BYTES);
     if (label.ptr[0] == '-' || label.ptr[label.len - 1] == '-')
-      return err_set(err, EINVAL, "%.*s: a label begins or ends with '-'", (int)name.len, name.ptr);
+      return err_set(err, EINVAL, "a label begins or ends with '-'; no such host can exist");
   }
   if (host_label_is_number(label))
-    return err_set(err, EINVAL, "%.*s: neither a name nor an address; write IPv4 as four decimal numbers without zeros "
-                   "in front", (int)name.len, name.ptr);
+    return err_set(err, EINVAL, "neither a name nor an address; write IPv4 as four decimal numbers without zeros in front");
   return 0;
 }
 
@@ -64,7 +60,7 @@ static int host_parse_name(struct span text, struct err *err, struct host *ret_h
   for (size_t i = 0; i < text.len; i++) {
     char byte = span_lower(text.ptr[i]);
     if (!span_is_alpha(byte) && !span_is_digit(byte) && byte != '-' && byte != '_' && byte != '.')
-      return host_refuse_byte(text, byte, err);
+      return host_refuse_byte(byte, err);
   }
   if (len > 1 && text.ptr[len - 1] == '.')
     len--;
@@ -145,7 +141,7 @@ int host_parse_target(struct span text, uint16_t default_port, struct err *err, 
   if (port_text.ptr && num_parse_u64(port_text, 1, UINT16_MAX, &port) < 0)
     return err_set(err, EINVAL, "not a port; write a number from 1 to 65535 after the ':'");
   if (port == 0)
-    return err_set(err, EINVAL, "%s: no port; write HOST:PORT", host.name);
+    return err_set(err, EINVAL, "no port; write HOST:PORT");
   *ret_host = host;
   *ret_port = (uint16_t)port;
   return 0;

@@ -25,6 +25,7 @@
 
 /* Proxy: per run. */
 #define LIMITS_CONNECTIONS 20000 /* open client connections */
+#define LIMITS_PROXY_BYTES (128 * 1024 * 1024) /* held for all connections together, beside what the kernel holds */
 #define LIMITS_ADDRESSES 16 /* addresses of one name that are tried */
 #define LIMITS_DENIALS 256 /* distinct denials remembered for the summary */
 #define LIMITS_AUDIT_BYTES (16 * 1024 * 1024) /* audit file before it is rotated */
@@ -34,5 +35,7 @@
 #define LIMITS_RESOLVE_MS 10000
 #define LIMITS_CONNECT_MS 15000 /* one address */
 #define LIMITS_IDLE_MS 3600000 /* a relay without a byte in either direction */
+#define LIMITS_HALF_CLOSED_MS 300000 /* the same, once one side has ended its direction */
+#define LIMITS_LINGER_MS 2000 /* for the client to read a last answer and close */
 
 #endif

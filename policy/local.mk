@@ -3,11 +3,43 @@ libpolicy_a_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
 libpolicy_a_SOURCES = \
   policy/addr.c policy/addr.h \
   policy/decide.c policy/decide.h \
+  policy/doc.c policy/doc.h \
+  policy/fields.c policy/fields.h \
+  policy/fspath.c policy/fspath.h \
   policy/host.c policy/host.h \
   policy/keys.c policy/keys.h \
+  policy/layers.h \
   policy/limits.h \
-  policy/load.h \
+  policy/load.c policy/load.h \
+  policy/loadfile.c \
+  policy/merge.c policy/merge.h \
   policy/policy.c policy/policy.h \
-  policy/print.h \
+  policy/print.c policy/print.h \
+  policy/profiles.c policy/profiles.h \
   policy/rule.c policy/rule.h \
-  policy/validate.h
+  policy/validate.c policy/validate.h \
+  policy/value.c policy/value.h
+
+policy_profiles = \
+  policy/profiles/default.json \
+  policy/profiles/git.json \
+  policy/profiles/go.json \
+  policy/profiles/node.json \
+  policy/profiles/offline.json \
+  policy/profiles/python.json \
+  policy/profiles/rust.json \
+  policy/profiles/strict.json
+
+profilesdir = $(pkgdatadir)/profiles
+dist_profiles_DATA = $(policy_profiles)
+schemadir = $(pkgdatadir)/schema
+dist_schema_DATA = policy/schema/sbx-policy.schema.json
+EXTRA_DIST += build-aux/embed.awk
+
+# The profiles are part of the program: it works where nothing is installed.
+policy/profiles.inc: $(policy_profiles) build-aux/embed.awk
+	$(AM_V_GEN)$(MKDIR_P) policy && \
+	  (cd $(srcdir) && $(AWK) -f build-aux/embed.awk $(policy_profiles)) > $@.tmp && mv $@.tmp $@
+policy/libpolicy_a-profiles.$(OBJEXT): policy/profiles.inc
+BUILT_SOURCES += policy/profiles.inc
+CLEANFILES += policy/profiles.inc policy/profiles.inc.tmp

@@ -10,12 +10,28 @@ static void policy_origin_free(struct policy_origin *origin)
   free(origin->json_path);
 }
 
+void policy_path_clear(struct policy_path *path)
+{
+  free(path->text);
+  policy_origin_free(&path->origin);
+}
+
+void policy_port_map_clear(struct policy_port_map *map)
+{
+  policy_origin_free(&map->origin);
+}
+
+void policy_env_set_clear(struct policy_env_set *set)
+{
+  free(set->name);
+  free(set->value);
+  policy_origin_free(&set->origin);
+}
+
 static void policy_paths_free(struct policy_paths *paths)
 {
-  for (size_t i = 0; i < paths->count; i++) {
-    free(paths->items[i].text);
-    policy_origin_free(&paths->items[i].origin);
-  }
+  for (size_t i = 0; i < paths->count; i++)
+    policy_path_clear(&paths->items[i]);
   free(paths->items);
 }
 
@@ -29,17 +45,14 @@ static void policy_rules_free(struct policy_rules *rules)
 static void policy_port_maps_free(struct policy_port_maps *maps)
 {
   for (size_t i = 0; i < maps->count; i++)
-    policy_origin_free(&maps->items[i].origin);
+    policy_port_map_clear(&maps->items[i]);
   free(maps->items);
 }
 
 static void policy_env_sets_free(struct policy_env_sets *sets)
 {
-  for (size_t i = 0; i < sets->count; i++) {
-    free(sets->items[i].name);
-    free(sets->items[i].value);
-    policy_origin_free(&sets->items[i].origin);
-  }
+  for (size_t i = 0; i < sets->count; i++)
+    policy_env_set_clear(&sets->items[i]);
   free(sets->items);
 }
 

@@ -139,6 +139,11 @@ struct policy {
   char *audit_file; /* NULL: the state directory's default */
 };
 
+/* Free what one item holds. For the constructor only. */
+void policy_path_clear(struct policy_path *path);
+void policy_port_map_clear(struct policy_port_map *map);
+void policy_env_set_clear(struct policy_env_set *set);
+
 void policy_free(struct policy *policy);
 void policy_free_indirect(struct policy **policy);
 #define policy_autofree MEM_CLEANUP(policy_free_indirect)

@@ -1,0 +1,402 @@
+/* Theory of operation
+ *
+ * json-c reads the text, but says of no value where it stood, lets the last of two equal names win, and accepts comments
+ * only together with a good deal else. So the text is read three times:
+ *
+ *   1. doc_blank()   checks the bytes and writes spaces over the comments, so that offsets and lines stay what they were;
+ *   2. json-c        in strict mode: grammar, escapes, numbers, depth;
+ *   3. doc_walk_*()  goes over the text in step with json-c's tree and notes lines and names. It may trust the grammar.
+ *
+ * Each member is taken out of json-c's object once it was walked: a name that is met again is then missing, which is how
+ * a duplicate shows. A text that the two readers see differently is refused.
+ */
+#include "policy/doc.h"
+
+#include "base/buf.h"
+#include "policy/limits.h"
+
+#include <errno.h>
+#include <json.h>
+#include <limits.h>
+#include <stdlib.h>
+
+/* Where doc_walk stands. */
+struct doc_cursor {
+  const char *name; /* of the place */
+  struct span text;
+  size_t at;
+  unsigned line;
+  struct err *err;
+};
+
+static int doc_walk(struct doc_cursor *cursor, struct json_object *json, struct doc *doc);
+
+static void doc_clear(struct doc *doc)
+{
+  for (size_t i = 0; i < doc->count; i++)
+    doc_clear(&doc->items[i]);
+  free(doc->items);
+  free(doc->name);
+  free(doc->text);
+}
+
+void doc_free(struct doc *doc)
+{
+  if (!doc)
+    return;
+  doc_clear(doc);
+  free(doc);
+}
+
+void doc_free_indirect(struct doc **doc)
+{
+  doc_free(*doc);
+}
+
+const struct doc *doc_member(const struct doc *object, const char *name)
+{
+  for (size_t i = 0; i < object->count; i++)
+    if (object->items[i].name && strcmp(object->items[i].name, name) == 0)
+      return &object->items[i];
+  return NULL;
+}
+
+const char *doc_type_name(enum doc_type type)
+{
+  static const char *const names[] = { "null", "true or false", "a number", "a string", "a list", "an object" };
+
+  return names[type];
+}
+
+/* Length of the UTF-8 sequence at the start of bytes; 0 when it is none. */
+static size_t doc_utf8_length(const unsigned char *bytes, size_t len)
+{
+  static const uint32_t least[] = { 0, 0x1, 0x80, 0x800, 0x10000 };
+  unsigned char lead = bytes[0];
+  size_t size = lead < 0x80 ? 1 : lead >> 5 == 6 ? 2 : lead >> 4 == 14 ? 3 : lead >> 3 == 30 ? 4 : 0;
+  uint32_t code = size == 1 ? lead : lead & (0x7fu >> size);
+
+  if (size == 0 || size > len)
+    return 0;
+  for (size_t i = 1; i < size; i++) {
+    if (bytes[i] >> 6 != 2)
+      return 0;
+    code = code << 6 | (bytes[i] & 0x3fu);
+  }
+  if (code < least[size] || code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff))
+    return 0;
+  return size;
+}
+
+bool doc_is_utf8(struct span bytes)
+{
+  for (size_t i = 0; i < bytes.len;) {
+    size_t size = doc_utf8_length((const unsigned char *)bytes.ptr + i, bytes.len - i);
+    if (size == 0)
+      return false;
+    i += size;
+  }
+  return true;
+}
+
+static unsigned doc_line_at(struct span text, size_t at)
+{
+  unsigned line = 1;
+
+  for (size_t i = 0; i < at && i < text.len; i++)
+    line += text.ptr[i] == '\n';
+  return line;
+}
+
+/* Offset behind the string that starts at the quote; text.len when it does not end. */
+static size_t doc_skip_string(struct span text, size_t at)
+{
+  for (at++; at < text.len && text.ptr[at] != '"'; at++)
+    if (text.ptr[at] == '\\')
+      at++;
+  return at < text.len ? at + 1 : text.len;
+}
+
+/* Offset behind the comment at at; SIZE_MAX when it does not end. at itself when there is no comment. */
+static size_t doc_skip_comment(struct span text, size_t at)
+{
+  char second = at + 1 < text.len ? text.ptr[at + 1] : '\0';
+
+  if (text.ptr[at] != '/' || (second != '/' && second != '*'))
+    return at;
+  if (second == '/') {
+    while (at < text.len && text.ptr[at] != '\n')
+      at++;
+    return at;
+  }
+  for (at += 2; at + 1 < text.len; at++)
+    if (text.ptr[at] == '*' && text.ptr[at + 1] == '/')
+      return at + 2;
+  return SIZE_MAX;
+}
+
+/* Checks the bytes of text and overwrites its comments with spaces. */
+static int doc_blank(const char *name, char *text, size_t len, struct err *err)
+{
+  struct span whole = { text, len };
+
+  for (size_t i = 0; i < len;) {
+    size_t size = doc_utf8_length((const unsigned char *)text + i, len - i);
+    if (size == 0)
+      return err_set(err, EINVAL, "%s:%u: a NUL byte or bytes that are not UTF-8; save the file as UTF-8 text", name,
+                     doc_line_at(whole, i));
+    i += size;
+  }
+  for (size_t i = 0; i < len;) {
+    if (text[i] == '"') {
+      i = doc_skip_string(whole, i);
+      continue;
+    }
+    size_t end = doc_skip_comment(whole, i);
+    if (end == SIZE_MAX)
+      return err_set(err, EINVAL, "%s:%u: a comment without an end; close it with */", name, doc_line_at(whole, i));
+    if (end == i)
+      i++;
+    for (; i < end; i++)
+      if (text[i] != '\n')
+        text[i] = ' ';
+  }
+  return 0;
+}
+
+/* Steps over blanks and the one byte that the grammar has there, if it is it. */
+static bool doc_take(struct doc_cursor *cursor, char byte)
+{
+  while (cursor->at < cursor->text.len && strchr(" \t\r\n", cursor->text.ptr[cursor->at])) {
+    cursor->line += cursor->text.ptr[cursor->at] == '\n';
+    cursor->at++;
+  }
+  if (byte == '\0' || cursor->at >= cursor->text.len || cursor->text.ptr[cursor->at] != byte)
+    return false;
+  cursor->at++;
+  return true;
+}
+
+static int doc_refuse(struct doc_cursor *cursor, const char *cause)
+{
+  return err_set(cursor->err, EINVAL, "%s:%u: %s", cursor->name, cursor->line, cause);
+}
+
+static int doc_out_of_memory(struct doc_cursor *cursor)
+{
+  return err_set(cursor->err, ENOMEM, "%s: out of memory", cursor->name);
+}
+
+/* Takes a string token; the span is what stands between the quotes. */
+static bool doc_take_string(struct doc_cursor *cursor, struct span *ret_raw)
+{
+  size_t start = cursor->at;
+
+  if (start >= cursor->text.len || cursor->text.ptr[start] != '"')
+    return false;
+  cursor->at = doc_skip_string(cursor->text, start);
+  *ret_raw = span_sub(cursor->text, start + 1, cursor->at - start - 2);
+  return true;
+}
+
+/* Strict JSON forbids control bytes in strings and json-c lets them by; a lone surrogate would change silently. */
+static int doc_walk_string(struct doc_cursor *cursor, struct json_object *json, struct doc *doc)
+{
+  struct span raw;
+
+  if (!doc_take_string(cursor, &raw))
+    return doc_refuse(cursor, "not JSON; a string is malformed");
+  for (size_t i = 0; i < raw.len; i++) {
+    if ((unsigned char)raw.ptr[i] < 0x20)
+      return doc_refuse(cursor, "a control byte in a string; write it as an escape such as \\n");
+    if (raw.ptr[i] != '\\')
+      continue;
+    struct span escape = span_sub(raw, i, 4);
+    if (span_starts_with(escape, SPAN("\\ud")) || span_starts_with(escape, SPAN("\\uD"))) {
+      if (escape.ptr[3] > '7')
+        return doc_refuse(cursor, "a surrogate escape in a string; write the character itself");
+    }
+    i++;
+  }
+  const char *value = json_object_get_string(json);
+  size_t len = (size_t)json_object_get_string_len(json);
+  if (!value || memchr(value, '\0', len))
+    return doc_refuse(cursor, "a NUL in a string; remove it");
+  doc->text = mem_strndup(value, len);
+  return doc->text ? 0 : doc_out_of_memory(cursor);
+}
+
+/* A number, true, false or null: the token as it stands. */
+static int doc_walk_word(struct doc_cursor *cursor, struct doc *doc)
+{
+  size_t start = cursor->at;
+  struct span token;
+
+  while (cursor->at < cursor->text.len && !strchr(" \t\r\n,]}", cursor->text.ptr[cursor->at]))
+    cursor->at++;
+  token = span_sub(cursor->text, start, cursor->at - start);
+  bool word = span_equal_str(token, "true") || span_equal_str(token, "false") || span_equal_str(token, "null");
+  if (word != (doc->type != DOC_NUMBER))
+    return doc_refuse(cursor, "not JSON; write true, false and null in lower case");
+  if (doc->type == DOC_NULL)
+    return 0;
+  doc->text = mem_strndup(token.ptr, token.len);
+  return doc->text ? 0 : doc_out_of_memory(cursor);
+}
+
+/* A new last item of doc, on the line where the cursor stands. */
+static struct doc *doc_add_item(struct doc_cursor *cursor, struct doc *doc)
+{
+  if (mem_grow(&doc->items, doc->count, &doc->cap, sizeof *doc->items, SIZE_MAX / sizeof *doc->items) < 0)
+    return NULL;
+  struct doc *item = &doc->items[doc->count++];
+  *item = (struct doc){ .line = cursor->line };
+  return item;
+}
+
+static int doc_walk_array(struct doc_cursor *cursor, struct json_object *json, struct doc *doc)
+{
+  size_t count = json_object_array_length(json);
+
+  if (!doc_take(cursor, '['))
+    return doc_refuse(cursor, "not JSON; a list is malformed");
+  for (size_t i = 0; i < count; i++) {
+    if (i > 0 && !doc_take(cursor, ','))
+      return doc_refuse(cursor, "not JSON; a list is malformed");
+    doc_take(cursor, '\0');
+    struct doc *item = doc_add_item(cursor, doc);
+    if (!item)
+      return doc_out_of_memory(cursor);
+    int r = doc_walk(cursor, json_object_array_get_idx(json, i), item);
+    if (r < 0)
+      return r;
+  }
+  return doc_take(cursor, ']') ? 0 : doc_refuse(cursor, "not JSON; a list is malformed");
+}
+
+static int doc_walk_member(struct doc_cursor *cursor, struct json_object *json, struct doc *doc)
+{
+  struct json_object *value;
+  struct span name;
+  int r;
+
+  doc_take(cursor, '\0');
+  if (!doc_take_string(cursor, &name))
+    return doc_refuse(cursor, "not JSON; an object is malformed");
+  if (span_find(name, '\\') < name.len)
+    return doc_refuse(cursor, "an escape in a member's name; write the name plainly");
+  struct doc *item = doc_add_item(cursor, doc);
+  if (!item || !(item->name = mem_strndup(name.ptr, name.len)))
+    return doc_out_of_memory(cursor);
+  if (!json_object_object_get_ex(json, item->name, &value))
+    return err_set(cursor->err, EINVAL, "%s:%u: \"%s\" stands twice in the same object; remove one", cursor->name,
+                   cursor->line, item->name);
+  if (!doc_take(cursor, ':'))
+    return doc_refuse(cursor, "not JSON; an object is malformed");
+  doc_take(cursor, '\0');
+  r = doc_walk(cursor, value, item);
+  if (r == 0)
+    json_object_object_del(json, item->name);
+  return r;
+}
+
+static int doc_walk_object(struct doc_cursor *cursor, struct json_object *json, struct doc *doc)
+{
+  if (!doc_take(cursor, '{'))
+    return doc_refuse(cursor, "not JSON; an object is malformed");
+  while (!doc_take(cursor, '}')) {
+    if (doc->count > 0 && !doc_take(cursor, ','))
+      return doc_refuse(cursor, "not JSON; an object is malformed");
+    int r = doc_walk_member(cursor, json, doc);
+    if (r < 0)
+      return r;
+  }
+  return json_object_object_length(json) == 0 ? 0 : doc_refuse(cursor, "not JSON; an object is malformed");
+}
+
+/* One value; the depth is json-c's, so LIMITS_POLICY_DEPTH at most. */
+static int doc_walk(struct doc_cursor *cursor, struct json_object *json, struct doc *doc)
+{
+  switch (json_object_get_type(json)) {
+  case json_type_null:
+    doc->type = DOC_NULL;
+    return doc_walk_word(cursor, doc);
+  case json_type_boolean:
+    doc->type = DOC_BOOL;
+    return doc_walk_word(cursor, doc);
+  case json_type_double:
+  case json_type_int:
+    doc->type = DOC_NUMBER;
+    return doc_walk_word(cursor, doc);
+  case json_type_string:
+    doc->type = DOC_STRING;
+    return doc_walk_string(cursor, json, doc);
+  case json_type_array:
+    doc->type = DOC_ARRAY;
+    return doc_walk_array(cursor, json, doc);
+  case json_type_object:
+    doc->type = DOC_OBJECT;
+    return doc_walk_object(cursor, json, doc);
+  }
+  return doc_refuse(cursor, "not JSON");
+}
+
+/* Grammar by json-c. *ret_json may be NULL: the text "null". */
+static int doc_parse_json(const char *name, struct span text, struct err *err, struct json_object **ret_json)
+{
+  struct json_tokener *tokener = json_tokener_new_ex(LIMITS_POLICY_DEPTH);
+  enum json_tokener_error error;
+  struct json_object *json;
+  size_t end;
+
+  if (!tokener)
+    return err_set(err, ENOMEM, "%s: out of memory", name);
+  json_tokener_set_flags(tokener, JSON_TOKENER_STRICT);
+  json = json_tokener_parse_ex(tokener, text.ptr, (int)text.len);
+  error = json_tokener_get_error(tokener);
+  end = json_tokener_get_parse_end(tokener);
+  json_tokener_free(tokener);
+  if (error == json_tokener_success) {
+    *ret_json = json;
+    return 0;
+  }
+  json_object_put(json);
+  if (error == json_tokener_continue)
+    return err_set(err, EINVAL, "%s:%u: the text ends too early; close what is open", name,
+                   doc_line_at(text, text.len > 0 ? text.len - 1 : 0));
+  if (error == json_tokener_error_depth)
+    return err_set(err, EINVAL, "%s:%u: nested more than %d deep; see sbx-policy(5) for the form", name,
+                   doc_line_at(text, end), LIMITS_POLICY_DEPTH);
+  return err_set(err, EINVAL, "%s:%u: not JSON: %s; correct the text there", name, doc_line_at(text, end),
+                 json_tokener_error_desc(error));
+}
+
+int doc_parse(const char *name, struct span text, struct err *err, struct doc **ret_doc)
+{
+  mem_autofree char *copy = mem_strndup(text.ptr, text.len);
+  doc_autofree struct doc *doc = mem_calloc(1, sizeof *doc);
+  struct json_object *json = NULL;
+  struct doc_cursor cursor = { .name = name, .text = { copy, text.len }, .line = 1, .err = err };
+  int r;
+
+  if (!copy || !doc)
+    return doc_out_of_memory(&cursor);
+  if (text.len > LIMITS_POLICY_PRINT_BYTES)
+    return err_set(err, EINVAL, "%s: more than %d bytes", name, LIMITS_POLICY_PRINT_BYTES);
+  r = doc_blank(name, copy, text.len, err);
+  if (r == 0)
+    r = doc_parse_json(name, cursor.text, err, &json);
+  if (r < 0)
+    return r;
+  doc_take(&cursor, '\0');
+  doc->line = cursor.line;
+  r = doc_walk(&cursor, json, doc);
+  json_object_put(json);
+  doc_take(&cursor, '\0');
+  if (r == 0 && cursor.at != cursor.text.len)
+    r = doc_refuse(&cursor, "text after the end of the policy; remove it");
+  if (r < 0)
+    return r;
+  *ret_doc = mem_steal(doc);
+  return 0;
+}

@@ -1,0 +1,470 @@
+/* Theory of operation
+ *
+ * A text becomes a tree (doc.h), and the tree a flat row of values (layers.h): one per list item, scalar and map entry,
+ * each with its key, its text and its place. Only the shape is judged here: known keys and JSON types. What the texts
+ * mean is validate's business, and what counts is merge's, so that every value of every layer is judged, also one that a
+ * later layer overrides or that is ignored because its file is not trusted.
+ *
+ * `extends` is no value: it adds the profiles that it names in front of the file's own values.
+ */
+#include "policy/load.h"
+
+#include "base/buf.h"
+#include "base/num.h"
+#include "policy/doc.h"
+#include "policy/layers.h"
+#include "policy/limits.h"
+#include "policy/profiles.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* One text that is being loaded. */
+struct load {
+  struct layers *layers;
+  const char *place;
+  size_t source;
+  bool canonical; /* list items and map entries are objects with value, file, path and line */
+  struct err *err;
+};
+
+struct layers *layers_new_empty(void)
+{
+  return mem_calloc(1, sizeof(struct layers));
+}
+
+struct layers *layers_new(void)
+{
+  layers_autofree struct layers *layers = layers_new_empty();
+  const struct profile *base = profiles_find(SPAN("default"));
+
+  if (!layers || !base || mem_grow(&layers->profiles, 0, &layers->profile_cap, sizeof *layers->profiles, 1024) < 0)
+    return NULL;
+  layers->profiles[layers->profile_count++] = (struct layer_profile){ base->name, LAYER_PROFILE };
+  if (layers_add_text(layers, LAYER_BUILTIN, "built-in", (struct span){ base->text, base->len }, NULL) < 0)
+    return NULL;
+  return mem_steal(layers);
+}
+
+void layers_free(struct layers *layers)
+{
+  if (!layers)
+    return;
+  for (size_t i = 0; i < layers->source_count; i++) {
+    free(layers->sources[i].place);
+    free(layers->sources[i].owner);
+  }
+  for (size_t i = 0; i < layers->value_count; i++) {
+    free(layers->values[i].json_path);
+    free(layers->values[i].name);
+    free(layers->values[i].text);
+  }
+  free(layers->sources);
+  free(layers->values);
+  free(layers->profiles);
+  strv_free(&layers->files);
+  free(layers);
+}
+
+void layers_free_indirect(struct layers **layers)
+{
+  layers_free(*layers);
+}
+
+const char *const *profile_names(void)
+{
+  return profiles_names();
+}
+
+static int load_out_of_memory(struct err *err)
+{
+  return err_set(err, ENOMEM, "policy: out of memory");
+}
+
+static int load_add_source(struct layers *layers, enum layer_kind kind, enum layer_kind rank, const char *place,
+                           const char *owner, size_t *ret_source)
+{
+  struct layer_source source = { .kind = kind, .rank = rank };
+
+  if (mem_grow(&layers->sources, layers->source_count, &layers->source_cap, sizeof *layers->sources,
+               LIMITS_POLICY_ITEMS) < 0)
+    return -ENOMEM;
+  source.place = mem_strndup(place, strlen(place));
+  source.owner = mem_strndup(owner, strlen(owner));
+  if (!source.place || !source.owner) {
+    free(source.place);
+    free(source.owner);
+    return -ENOMEM;
+  }
+  *ret_source = layers->source_count;
+  layers->sources[layers->source_count++] = source;
+  return 0;
+}
+
+/* Index of a file's name among the names that origins use. Equal names mostly follow each other. */
+static int load_intern_file(struct layers *layers, const char *file, size_t *ret_index)
+{
+  for (size_t i = layers->files.count; i > 0; i--) {
+    if (strcmp(layers->files.items[i - 1], file) == 0) {
+      *ret_index = i - 1;
+      return 0;
+    }
+  }
+  *ret_index = layers->files.count;
+  return strv_add(&layers->files, file);
+}
+
+/* Where one value stood. */
+struct load_place {
+  const char *file;
+  const char *json_path;
+  unsigned line;
+};
+
+/* Adds a value; copies all texts. */
+static int load_add_value(struct load *load, const struct key *key, const char *name, const char *text,
+                          struct load_place place)
+{
+  struct layers *layers = load->layers;
+  struct layer_value value = { .key = key, .source = load->source, .line = place.line };
+  int r = mem_grow(&layers->values, layers->value_count, &layers->value_cap, sizeof *layers->values,
+                   LIMITS_POLICY_ITEMS);
+
+  if (r == -E2BIG)
+    return err_set(load->err, EINVAL, "%s: more than %d values; name fewer", load->place, LIMITS_POLICY_ITEMS);
+  if (r < 0 || load_intern_file(layers, place.file, &value.file) < 0)
+    return load_out_of_memory(load->err);
+  value.json_path = mem_strndup(place.json_path, strlen(place.json_path));
+  value.name = name ? mem_strndup(name, strlen(name)) : NULL;
+  value.text = text ? mem_strndup(text, strlen(text)) : NULL;
+  if (!value.json_path || (name && !value.name) || (text && !value.text)) {
+    free(value.json_path);
+    free(value.name);
+    free(value.text);
+    return load_out_of_memory(load->err);
+  }
+  layers->values[layers->value_count++] = value;
+  return 0;
+}
+
+static int load_refuse(struct load *load, const struct doc *doc, const char *json_path, const char *cause)
+{
+  return err_set(load->err, EINVAL, "%s:%u: %s: %s", load->place, doc->line, json_path, cause);
+}
+
+/* Whether a JSON value of this type may stand for a value of the key. */
+static bool load_type_fits(const struct key *key, enum doc_type type)
+{
+  switch (key->type) {
+  case KEY_TYPE_PORT_MAP:
+  case KEY_TYPE_SIZE:
+  case KEY_TYPE_CPUS:
+  case KEY_TYPE_DURATION:
+    return type == DOC_NUMBER || type == DOC_STRING;
+  case KEY_TYPE_NUMBER:
+    return type == DOC_NUMBER;
+  case KEY_TYPE_BOOL:
+    return type == DOC_BOOL;
+  case KEY_TYPE_PROFILE:
+  case KEY_TYPE_PATH:
+  case KEY_TYPE_PATTERN:
+  case KEY_TYPE_WORD:
+  case KEY_TYPE_RULE:
+  case KEY_TYPE_UPSTREAM:
+  case KEY_TYPE_ENV_NAME:
+  case KEY_TYPE_ENV_VALUE:
+  case KEY_TYPE_FILE:
+    break;
+  }
+  return type == DOC_STRING;
+}
+
+static const char *load_wanted(const struct key *key)
+{
+  if (load_type_fits(key, DOC_NUMBER))
+    return load_type_fits(key, DOC_STRING) ? "a number or a string" : "a number";
+  return load_type_fits(key, DOC_BOOL) ? "true or false" : "a string";
+}
+
+/* A value with its origin, as policy_print writes them. */
+static int load_unwrap(struct load *load, const struct doc *doc, const char *json_path, const struct doc **ret_value,
+                       struct load_place *ret_place)
+{
+  const struct doc *value = doc_member(doc, "value");
+  const struct doc *file = doc_member(doc, "file");
+  const struct doc *path = doc_member(doc, "path");
+  const struct doc *line = doc_member(doc, "line");
+  uint64_t number;
+
+  if (doc->type != DOC_OBJECT || doc->count != 4 || !value || !file || file->type != DOC_STRING || !path ||
+      path->type != DOC_STRING || !line || line->type != DOC_NUMBER ||
+      num_parse_u64(span_of(line->text), 0, UINT32_MAX, &number) < 0)
+    return load_refuse(load, doc, json_path, "not in canonical form; this text is for programs, not for editing");
+  *ret_value = value;
+  *ret_place = (struct load_place){ file->text, path->text, (unsigned)number };
+  return 0;
+}
+
+/* A scalar, list item or map entry. */
+static int load_value(struct load *load, const struct key *key, const struct doc *doc, const char *json_path,
+                      const char *name)
+{
+  struct load_place place = { load->place, json_path, doc->line };
+
+  if (load->canonical && key->merge != KEY_SCALAR) {
+    int r = load_unwrap(load, doc, json_path, &doc, &place);
+    if (r < 0)
+      return r;
+  }
+  if (doc->type == DOC_NULL && key->nullable)
+    return load_add_value(load, key, name, NULL, place);
+  if (key->type == KEY_TYPE_RULE && doc->type == DOC_OBJECT)
+    return load_refuse(load, doc, json_path,
+                       "rules with methods and paths come with a later version; write a string HOST[:PORTS]");
+  if (!load_type_fits(key, doc->type))
+    return err_set(load->err, EINVAL, "%s:%u: %s: %s where %s is wanted; see sbx-policy(5)", load->place, doc->line,
+                   json_path, doc_type_name(doc->type), load_wanted(key));
+  return load_add_value(load, key, name, doc->text, place);
+}
+
+/* Longest json_path: a key and an index or name. */
+#define LOAD_PATH_MAX (LIMITS_ENV_NAME_BYTES + 128)
+
+static int load_list(struct load *load, const struct key *key, const struct doc *doc)
+{
+  if (doc->type != DOC_ARRAY)
+    return err_set(load->err, EINVAL, "%s:%u: %s: %s where a list is wanted; write it in [ ]", load->place, doc->line,
+                   key->path, doc_type_name(doc->type));
+  for (size_t i = 0; i < doc->count; i++) {
+    char path[LOAD_PATH_MAX];
+    snprintf(path, sizeof path, "%s[%zu]", key->path, i);
+    int r = load_value(load, key, &doc->items[i], path, NULL);
+    if (r < 0)
+      return r;
+  }
+  return 0;
+}
+
+static int load_map(struct load *load, const struct key *key, const struct doc *doc)
+{
+  if (doc->type != DOC_OBJECT)
+    return err_set(load->err, EINVAL, "%s:%u: %s: %s where an object is wanted; write {\"NAME\": \"VALUE\"}",
+                   load->place, doc->line, key->path, doc_type_name(doc->type));
+  for (size_t i = 0; i < doc->count; i++) {
+    char path[LOAD_PATH_MAX];
+    snprintf(path, sizeof path, "%s.%s", key->path, doc->items[i].name);
+    int r = load_value(load, key, &doc->items[i], path, doc->items[i].name);
+    if (r < 0)
+      return r;
+  }
+  return 0;
+}
+
+static int load_unknown(struct load *load, const struct doc *doc, const char *parent, const char *path)
+{
+  struct span near;
+
+  if (strcmp(path, "credentials") == 0)
+    return load_refuse(load, doc, path, "credentials come with a later version; remove the key");
+  if (keys_suggest(span_of(parent), span_of(doc->name), &near))
+    return err_set(load->err, EINVAL, "%s:%u: %s: unknown key; did you mean \"%.*s\"?", load->place, doc->line, path,
+                   (int)near.len, near.ptr);
+  return load_refuse(load, doc, path, "unknown key; the keys are listed in sbx-policy(5)");
+}
+
+static int load_object(struct load *load, const struct doc *doc, const char *parent);
+
+static int load_member(struct load *load, const struct doc *doc, const char *parent)
+{
+  char path[LOAD_PATH_MAX];
+  const struct key *key;
+
+  snprintf(path, sizeof path, "%s%s%s", parent, parent[0] ? "." : "", doc->name);
+  /* A dot in a name would make "network.mode" at the top another spelling of a key. */
+  key = strchr(doc->name, '.') ? NULL : keys_find(span_of(path));
+  if (!key && parent[0] == '\0' && keys_is_object(span_of(path)) && !strchr(doc->name, '.'))
+    return load_object(load, doc, path);
+  if (!key)
+    return load_unknown(load, doc, parent, path);
+  if (key->id == KEY_EXTENDS)
+    return 0;
+  switch (key->merge) {
+  case KEY_LIST:
+    return load_list(load, key, doc);
+  case KEY_MAP:
+    return load_map(load, key, doc);
+  case KEY_SCALAR:
+    break;
+  }
+  return load_value(load, key, doc, path, NULL);
+}
+
+/* The members of the object parent ("" for the top). */
+static int load_object(struct load *load, const struct doc *doc, const char *parent)
+{
+  if (doc->type != DOC_OBJECT)
+    return err_set(load->err, EINVAL, "%s:%u: %s: %s where an object is wanted; write it in { }", load->place,
+                   doc->line, parent[0] ? parent : "policy", doc_type_name(doc->type));
+  for (size_t i = 0; i < doc->count; i++) {
+    if (parent[0] == '\0' && strcmp(doc->items[i].name, "$schema") == 0)
+      continue;
+    int r = load_member(load, &doc->items[i], parent);
+    if (r < 0)
+      return r;
+  }
+  return 0;
+}
+
+static int load_profile(struct layers *layers, enum layer_kind kind, const char *owner, struct span name,
+                        struct err *err);
+
+/* The profiles that a text extends. */
+static int load_extends(struct load *load, const struct doc *doc, enum layer_kind kind, const char *owner)
+{
+  const struct doc *extends = doc->type == DOC_OBJECT ? doc_member(doc, "extends") : NULL;
+
+  if (!extends)
+    return 0;
+  if (extends->type != DOC_ARRAY)
+    return load_refuse(load, extends, "extends", "not a list; write [\"NAME\"]");
+  for (size_t i = 0; i < extends->count; i++) {
+    const struct doc *item = &extends->items[i];
+    if (item->type != DOC_STRING)
+      return load_refuse(load, item, "extends", "not a string; write [\"NAME\"]");
+    int r = load_profile(load->layers, kind, owner, span_of(item->text), load->err);
+    if (r == -ENOENT) {
+      err_wrap(load->err, "%s:%u: extends[%zu]", load->place, item->line, i);
+      if (load->err)
+        load->err->code = EINVAL;
+      return -EINVAL;
+    }
+    if (r < 0)
+      return r;
+  }
+  return 0;
+}
+
+/* What a profile is, given what names it: as untrusted as the file that extends it. */
+static enum layer_kind load_profile_kind(enum layer_kind kind)
+{
+  return kind == LAYER_WORKSPACE || kind == LAYER_WORKSPACE_TRUSTED ? kind : LAYER_PROFILE;
+}
+
+static int load_text(struct layers *layers, enum layer_kind kind, enum layer_kind rank, const char *place,
+                     const char *owner, struct span text, struct err *err)
+{
+  struct load load = { .layers = layers, .place = place, .err = err };
+  doc_autofree struct doc *doc = NULL;
+  int r = doc_parse(place, text, err, &doc);
+
+  if (r < 0)
+    return r;
+  r = load_extends(&load, doc, load_profile_kind(kind), owner);
+  if (r < 0)
+    return r;
+  if (load_add_source(layers, kind, rank, place, owner, &load.source) < 0)
+    return load_out_of_memory(err);
+  return load_object(&load, doc, "");
+}
+
+int layers_add_text(struct layers *layers, enum layer_kind kind, const char *name, struct span text, struct err *err)
+{
+  return load_text(layers, kind, kind, name, name, text, err);
+}
+
+int layers_add_canonical(struct layers *layers, const char *name, struct span text, struct err *err)
+{
+  struct load load = { .layers = layers, .place = name, .canonical = true, .err = err };
+  doc_autofree struct doc *doc = NULL;
+  int r = doc_parse(name, text, err, &doc);
+
+  if (r < 0)
+    return r;
+  if (load_add_source(layers, LAYER_OPTION, LAYER_OPTION, name, name, &load.source) < 0)
+    return load_out_of_memory(err);
+  return load_object(&load, doc, "");
+}
+
+static int load_no_profile(struct span name, struct err *err)
+{
+  buf_autofree struct buf list = BUF_INIT(512);
+
+  for (const char *const *known = profiles_names(); *known; known++)
+    buf_printf(&list, "%s%s", list.len > 0 ? ", " : "", *known);
+  return err_set(err, ENOENT, "no profile \"%.*s\"; the profiles are %s", (int)(name.len > 64 ? 64 : name.len),
+                 name.ptr, list.data ? list.data : "none");
+}
+
+static int load_profile(struct layers *layers, enum layer_kind kind, const char *owner, struct span name,
+                        struct err *err)
+{
+  const struct profile *profile = profiles_find(name);
+  char place[64];
+
+  if (!profile)
+    return load_no_profile(name, err);
+  /* The built-in base was there first; a profile that was added as trusted says all that it could say as untrusted. */
+  for (size_t i = 0; i < layers->profile_count; i++)
+    if (strcmp(layers->profiles[i].name, profile->name) == 0 &&
+        (layers->profiles[i].kind == kind || layers->profiles[i].kind == LAYER_PROFILE))
+      return 0;
+  if (mem_grow(&layers->profiles, layers->profile_count, &layers->profile_cap, sizeof *layers->profiles, 1024) < 0)
+    return load_out_of_memory(err);
+  layers->profiles[layers->profile_count++] = (struct layer_profile){ profile->name, kind };
+  snprintf(place, sizeof place, "profile %s", profile->name);
+  return load_text(layers, kind, kind == LAYER_WORKSPACE ? LAYER_WORKSPACE : LAYER_PROFILE, place,
+                   owner ? owner : place, (struct span){ profile->text, profile->len }, err);
+}
+
+int layers_add_profile(struct layers *layers, const char *name, struct err *err)
+{
+  return load_profile(layers, LAYER_PROFILE, NULL, span_of(name), err);
+}
+
+/* The options' source: one for all of them. */
+static int load_option_source(struct layers *layers, size_t *ret_source)
+{
+  for (size_t i = 0; i < layers->source_count; i++) {
+    if (layers->sources[i].kind == LAYER_OPTION) {
+      *ret_source = i;
+      return 0;
+    }
+  }
+  return load_add_source(layers, LAYER_OPTION, LAYER_OPTION, "options", "options", ret_source);
+}
+
+int layers_add_option(struct layers *layers, const char *key_path, const char *text, const char *option,
+                      struct err *err)
+{
+  struct load load = { .layers = layers, .place = option, .err = err };
+  struct load_place place = { option, "", 0 };
+  const struct key *key = keys_find(strcmp(key_path, "env") == 0 ? SPAN("env.pass") : span_of(key_path));
+  mem_autofree char *name = NULL;
+
+  if (!key)
+    return err_set(err, EINVAL, "%s: no policy key \"%s\"", option, key_path);
+  if (!doc_is_utf8(span_of(text)))
+    return err_set(err, EINVAL, "%s: bytes that are not UTF-8; write the value as UTF-8", option);
+  if (key->id == KEY_EXTENDS) {
+    int r = layers_add_profile(layers, text, err);
+    if (r < 0)
+      err_wrap(err, "%s", option);
+    return r;
+  }
+  if (load_option_source(layers, &load.source) < 0)
+    return load_out_of_memory(err);
+  if (key->id == KEY_ENV_PASS || key->id == KEY_ENV_SET) {
+    struct span whole = span_of(text);
+    size_t equals = span_find(whole, '=');
+    if (equals == whole.len)
+      return load_add_value(&load, keys_at(KEY_ENV_PASS), NULL, text, place);
+    name = mem_strndup(text, equals);
+    if (!name)
+      return load_out_of_memory(err);
+    return load_add_value(&load, keys_at(KEY_ENV_SET), name, text + equals + 1, place);
+  }
+  if (key->nullable && key->type != KEY_TYPE_FILE && strcmp(text, "none") == 0)
+    text = NULL;
+  return load_add_value(&load, key, NULL, text, place);
+}
