@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 
+import allow
 import compiler
 import sources
 
@@ -25,7 +26,8 @@ def analyze(flags, name):
     result = subprocess.run(command, cwd=sources.TOP, capture_output=True, text=True)
     if result.returncode:
         return result.stderr.splitlines()
-    return [line for line in result.stderr.splitlines() if re.search(r"warning: .*\[-Wanalyzer", line)]
+    return [line for line in result.stderr.splitlines() if re.search(r"warning: .*\[-Wanalyzer", line)
+            and not allow.allowed("analyzer", name, re.search(r"\[(-Wanalyzer[\w-]*)\]", line).group(1))]
 
 
 def run(report):

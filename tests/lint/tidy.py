@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 
+import allow
 import compiler
 import sources
 
@@ -15,7 +16,12 @@ def tidy(flags, name):
     lines = [line for line in result.stdout.splitlines() if re.search(r": (warning|error): ", line)]
     if result.returncode and not lines:
         lines = result.stderr.splitlines()[-5:]
-    return [line.replace(f"{sources.TOP}/", "") for line in lines]
+    return [line.replace(f"{sources.TOP}/", "") for line in lines if not excused(name, line)]
+
+
+def excused(name, line):
+    check = re.search(r"\[([\w.-]+)", line)
+    return check is not None and allow.allowed("tidy", name, check.group(1))
 
 
 def run(report):
