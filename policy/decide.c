@@ -132,8 +132,8 @@ static struct verdict decide_literal(const struct policy *policy, const struct h
 
   for (size_t i = 0; i < policy->allow.count; i++) {
     const struct policy_rule *rule = &policy->allow.items[i];
-    bool permits = decide_permits_addr(rule, &host->addr, class) ||
-                   (rule->kind == POLICY_HOST_ANY && class == ADDR_PUBLIC);
+    bool permits =
+        decide_permits_addr(rule, &host->addr, class) || (rule->kind == POLICY_HOST_ANY && class == ADDR_PUBLIC);
     if (permits && rule_covers_port(rule, port))
       return (struct verdict){ .allow = true, .reason = REASON_ALLOWED, .rule = rule };
     if (permits && verdict.reason != REASON_PORT_NOT_ALLOWED)
@@ -160,8 +160,7 @@ struct verdict decide_target(const struct policy *policy, const struct host *hos
   return host->kind == HOST_ADDR ? decide_literal(policy, host, port) : decide_name(policy, host, port);
 }
 
-struct verdict decide_addr(const struct policy *policy, const struct host *host, const struct addr *addr,
-                           uint16_t port)
+struct verdict decide_addr(const struct policy *policy, const struct host *host, const struct addr *addr, uint16_t port)
 {
   struct verdict verdict = decide_target(policy, host, port);
   enum addr_class class = addr_classify(addr);

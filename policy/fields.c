@@ -7,12 +7,9 @@ static const enum policy_network fields_network[] = { POLICY_NETWORK_NONE, POLIC
 struct policy_paths *fields_paths(struct policy *policy, enum key_id id)
 {
   struct policy_paths *const lists[KEY_COUNT] = {
-    [KEY_READ] = &policy->read,
-    [KEY_WRITE] = &policy->write,
-    [KEY_HIDE] = &policy->hide,
-    [KEY_PROTECT] = &policy->protect,
-    [KEY_UNPROTECT] = &policy->unprotect,
-    [KEY_UNIX_SOCKETS] = &policy->unix_sockets,
+    [KEY_READ] = &policy->read,           [KEY_WRITE] = &policy->write,
+    [KEY_HIDE] = &policy->hide,           [KEY_PROTECT] = &policy->protect,
+    [KEY_UNPROTECT] = &policy->unprotect, [KEY_UNIX_SOCKETS] = &policy->unix_sockets,
     [KEY_ENV_PASS] = &policy->env_pass,
   };
 

@@ -29,7 +29,8 @@ static int fspath_check(struct span text, bool pattern, struct err *err)
     if (byte < 0x20 || byte == 0x7f)
       return err_set(err, EINVAL, "path with a control byte (0x%02x); rename the file", byte);
     if (!pattern && (byte == '*' || byte == '?'))
-      return err_set(err, EINVAL, "a pattern where a path is wanted; patterns work in filesystem.hide only, name each "
+      return err_set(err, EINVAL,
+                     "a pattern where a path is wanted; patterns work in filesystem.hide only, name each "
                      "path or their directory");
   }
   return 0;
@@ -72,8 +73,10 @@ int fspath_parse(struct span text, bool pattern, struct err *err, char **ret_tex
   } else if (text.ptr[0] == '~') {
     struct span user = span_sub(text, 1, span_find(text, '/') - 1);
     if (user.len > 0)
-      return err_set(err, EINVAL, "\"~%.*s\": another user's home; write its absolute path (or ./~... for a file of that "
-                     "name)", (int)(user.len > 64 ? 64 : user.len), user.ptr);
+      return err_set(err, EINVAL,
+                     "\"~%.*s\": another user's home; write its absolute path (or ./~... for a file of that "
+                     "name)",
+                     (int)(user.len > 64 ? 64 : user.len), user.ptr);
     rest = span_sub(text, 1, text.len);
     buf_append_str(&out, "~/");
   }

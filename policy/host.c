@@ -47,7 +47,8 @@ static int host_check_labels(struct span name, struct err *err)
       return err_set(err, EINVAL, "a label begins or ends with '-'; no such host can exist");
   }
   if (host_label_is_number(label))
-    return err_set(err, EINVAL, "neither a name nor an address; write IPv4 as four decimal numbers without zeros in front");
+    return err_set(err, EINVAL,
+                   "neither a name nor an address; write IPv4 as four decimal numbers without zeros in front");
   return 0;
 }
 

@@ -128,8 +128,8 @@ static int load_add_value(struct load *load, const struct key *key, const char *
 {
   struct layers *layers = load->layers;
   struct layer_value value = { .key = key, .source = load->source, .line = place.line };
-  int r = mem_grow(&layers->values, layers->value_count, &layers->value_cap, sizeof *layers->values,
-                   LIMITS_POLICY_ITEMS);
+  int r =
+      mem_grow(&layers->values, layers->value_count, &layers->value_cap, sizeof *layers->values, LIMITS_POLICY_ITEMS);
 
   if (r == -E2BIG)
     return err_set(load->err, EINVAL, "%s: more than %d values; name fewer", load->place, LIMITS_POLICY_ITEMS);

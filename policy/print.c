@@ -117,6 +117,21 @@ static void print_unit(struct print *print, uint64_t number, const uint64_t *fac
   }
 }
 
+/* Thousandths as a decimal number, without zeros at its end. */
+static void print_milli(struct print *print, uint64_t number)
+{
+  uint64_t places = number % 1000;
+  int width = 3;
+
+  while (width > 0 && places % 10 == 0) {
+    places /= 10;
+    width--;
+  }
+  buf_printf(print->out, "%" PRIu64, number / 1000);
+  if (width > 0)
+    buf_printf(print->out, ".%0*" PRIu64, width, places);
+}
+
 static void print_limit(struct print *print, const struct key *key, uint64_t number)
 {
   static const uint64_t sizes[] = { UINT64_C(1) << 40, UINT64_C(1) << 30, UINT64_C(1) << 20, UINT64_C(1) << 10 };
@@ -130,10 +145,10 @@ static void print_limit(struct print *print, const struct key *key, uint64_t num
     print_unit(print, number, sizes, size_units, MEM_COUNT(sizes));
   else if (key->type == KEY_TYPE_DURATION)
     print_unit(print, number, times, time_units, MEM_COUNT(times));
-  else if (key->type == KEY_TYPE_CPUS && number % 1000 != 0)
-    buf_printf(print->out, "%" PRIu64 ".%03" PRIu64, number / 1000, number % 1000);
+  else if (key->type == KEY_TYPE_CPUS)
+    print_milli(print, number);
   else
-    buf_printf(print->out, "%" PRIu64, key->type == KEY_TYPE_CPUS ? number / 1000 : number);
+    buf_printf(print->out, "%" PRIu64, number);
 }
 
 static void print_upstream(struct print *print)

@@ -38,7 +38,8 @@ static int rule_parse_ports(struct span text, struct err *err, struct policy_por
     last = span_sub(text, dash + 1, text.len);
   }
   if (num_parse_u64(first, 1, UINT16_MAX, &low) < 0 || num_parse_u64(last, 1, UINT16_MAX, &high) < 0)
-    return err_set(err, EINVAL, "ports are not well formed; write HOST:N, HOST:N-M or HOST:* with numbers from 1 to "
+    return err_set(err, EINVAL,
+                   "ports are not well formed; write HOST:N, HOST:N-M or HOST:* with numbers from 1 to "
                    "65535, and an IPv6 address in brackets");
   if (low > high)
     return err_set(err, EINVAL, "port range %u-%u is upside down; write %u-%u", (unsigned)low, (unsigned)high,
@@ -173,8 +174,8 @@ static bool rule_ports_are_default(const struct policy_rule *rule)
 static int rule_print(struct policy_rule *rule)
 {
   buf_autofree struct buf out = BUF_INIT(RULE_TEXT_MAX);
-  bool brackets = rule->kind == POLICY_HOST_PREFIX && rule->prefix.addr.family == ADDR_V6 &&
-                  !rule_ports_are_default(rule);
+  bool brackets =
+      rule->kind == POLICY_HOST_PREFIX && rule->prefix.addr.family == ADDR_V6 && !rule_ports_are_default(rule);
 
   if (brackets)
     buf_append_byte(&out, '[');

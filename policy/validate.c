@@ -43,7 +43,8 @@ static int validate_refuse(const struct layers *layers, const struct layer_value
     return err_wrap(err, "%s %.*s", file, VALIDATE_QUOTE_MAX, value->name);
   if (value->line == 0)
     return err_wrap(err, "%s \"%.*s%s\"", file, VALIDATE_QUOTE_MAX, text, dots);
-  if (value->name)
+  /* Not what may hold a password. */
+  if (value->name || value->key->type == KEY_TYPE_UPSTREAM)
     return err_wrap(err, "%s:%u: %s", file, value->line, value->json_path);
   return err_wrap(err, "%s:%u: %s: \"%.*s%s\"", file, value->line, value->json_path, VALIDATE_QUOTE_MAX, text, dots);
 }
@@ -60,7 +61,8 @@ static int validate_values(const struct layers *layers, struct err *err)
   return 0;
 }
 
-static int validate_origin(const struct layers *layers, const struct layer_value *value, struct policy_origin *ret_origin)
+static int validate_origin(const struct layers *layers, const struct layer_value *value,
+                           struct policy_origin *ret_origin)
 {
   const char *file = layers->files.items[value->file];
   struct policy_origin origin = { .line = value->line };
