@@ -188,6 +188,8 @@ void syscalls_build(const struct syscalls_options *options, struct seccomp_row *
     add(rows, &count, (struct seccomp_row)REFUSE("process_vm_readv", EPERM, "syscalls.ptrace is off"));
     add(rows, &count, (struct seccomp_row)REFUSE("process_vm_writev", EPERM, "syscalls.ptrace is off"));
   }
+  if (options->pin_cpus)
+    add(rows, &count, (struct seccomp_row)REFUSE("sched_setaffinity", EPERM, "limits.cpus"));
   if (options->shared_session)
     add_session(rows, &count);
   *ret_filter = (struct seccomp_filter){

@@ -8,6 +8,7 @@ struct syscalls_options {
   bool nesting; /* user namespaces and what a browser's own sandbox needs with them */
   bool ptrace;
   bool foreign; /* i386 programs */
+  bool pin_cpus; /* the CPU limit may have to hold by affinity, which the command must not undo */
   bool shared_session; /* the command stays in the caller's process group, so kill(0) would reach outside */
 };
 

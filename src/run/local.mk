@@ -1,0 +1,9 @@
+noinst_LIBRARIES += librun.a
+librun_a_SOURCES = \
+  src/run/audit_file.c src/run/audit_file.h \
+  src/run/launch.c \
+  src/run/limits.c src/run/limits.h \
+  src/run/proxy.c src/run/proxy.h \
+  src/run/run.h \
+  src/run/summary.c src/run/summary.h \
+  src/run/supervise.c src/run/supervise.h

@@ -94,6 +94,25 @@ static int descend(int parent, const char *name, int *ret_fd)
   return -ELOOP;
 }
 
+/* An empty file at name, unless a file is there already. */
+static int touch(int parent, const char *name)
+{
+  struct stat stat;
+  int fd;
+
+  if (fstatat(parent, name, &stat, AT_SYMLINK_NOFOLLOW) == 0) {
+    if (S_ISREG(stat.st_mode) || S_ISSOCK(stat.st_mode))
+      return 0;
+    if (unlinkat(parent, name, S_ISDIR(stat.st_mode) ? AT_REMOVEDIR : 0) < 0)
+      return -errno;
+  }
+  fd = openat(parent, name, O_CREAT | O_EXCL | O_NOFOLLOW | O_WRONLY | O_CLOEXEC, 0600);
+  if (fd < 0)
+    return errno == EEXIST ? 0 : -errno;
+  fd_close(&fd);
+  return 0;
+}
+
 int path_make_below(const char *root, const char *relative, struct err *err)
 {
   fd_autoclose int at = open(root, O_DIRECTORY | O_RDONLY | O_CLOEXEC);
@@ -111,9 +130,11 @@ int path_make_below(const char *root, const char *relative, struct err *err)
       return err_set(err, ENOMEM, "out of memory");
     if (part.len == 0)
       continue;
-    r = descend(at, name, &next);
+    r = rest.ptr ? descend(at, name, &next) : touch(at, name);
     if (r < 0)
-      return err_set_errno(err, -r, "%s/%s: cannot make the directory", root, relative);
+      return err_set_errno(err, -r, "%s/%s: cannot make the mount point", root, relative);
+    if (!rest.ptr)
+      return 0;
     fd_close(&at);
     at = next;
   }

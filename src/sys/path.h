@@ -31,8 +31,9 @@ int path_resolve(const char *path, struct path_object *ret_object);
 /* The same without following a symbolic link at the end of the path. */
 int path_resolve_link(const char *path, struct path_object *ret_object);
 
-/* Makes the directories of relative below the directory root, mode 0700, without following any symbolic link; a link
- * in the way is removed first (root is a directory of ours in which a sandboxed command may have planted one).
+/* Makes a mount point below the directory root, without following any symbolic link: directories with mode 0700, and at
+ * the end a directory too where relative ends in '/', else an empty file. A link in the way, or a file where a directory
+ * belongs, is removed first: root is a directory of ours in which a sandboxed command may have planted one.
  * 0 or -errno. */
 int path_make_below(const char *root, const char *relative, struct err *err);
 

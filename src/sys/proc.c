@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #define PROC_FILE_BYTES (64 * 1024)
 #define PROC_PATH_BYTES 64
@@ -118,4 +119,15 @@ int proc_effective_capabilities(pid_t pid, uint64_t *ret_set)
       return num_parse_hex(span_sub(line, label.len, line.len), ret_set);
   }
   return -EPROTO;
+}
+
+bool proc_shares_pid_namespace(pid_t pid)
+{
+  char path[PROC_PATH_BYTES];
+  struct stat theirs;
+  struct stat ours;
+
+  snprintf(path, sizeof path, "/proc/%d/ns/pid", (int)pid);
+  return stat(path, &theirs) == 0 && stat("/proc/self/ns/pid", &ours) == 0 && theirs.st_ino == ours.st_ino &&
+         theirs.st_dev == ours.st_dev;
 }

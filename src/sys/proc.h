@@ -4,6 +4,7 @@
 
 #include "base/span.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -16,5 +17,8 @@ int proc_effective_capabilities(pid_t pid, uint64_t *ret_set);
 
 /* State letter of /proc/PID/stat ('R', 'S', 'T', 'Z' ...), or -errno. */
 int proc_state(pid_t pid);
+
+/* Whether a process lives in our own pid namespace. False where it cannot be told, as for one that has gone. */
+bool proc_shares_pid_namespace(pid_t pid);
 
 #endif

@@ -1,0 +1,448 @@
+/* Theory of operation: the plan as a bubblewrap argv.
+ *
+ * bubblewrap's first process ("outer") is spawned as pid 1 of a pid namespace of its own, in a user namespace of its
+ * own: that is the guard of engine.h. As pid 1 it ignores the terminal's signals, which would otherwise end it before
+ * the command has had its say, and when it dies the kernel kills everything below. bubblewrap then makes the sandbox's
+ * own namespaces; its second process is pid 1 inside, its third the command.
+ *
+ *   sbx ── guard (bwrap, outer) ── init (bwrap, pid 1 inside) ── command
+ *
+ * Talk with it:
+ *   --args           options as NUL-terminated strings in a memfd: no limit of argv, nothing to read in /proc (F4, F29)
+ *   --json-status-fd a line when init exists; at the end a line with "exit-code", which comes only if the command was
+ *                    executed: without it the set-up failed
+ *   --block-fd       init waits there, after it has mounted everything and dropped its capabilities
+ *
+ * That init has dropped its capabilities is how we know that all is mounted: bubblewrap does it last.
+ */
+#include "config.h"
+
+#include "engine/engine.h"
+
+#include "base/fd.h"
+#include "base/num.h"
+#include "sys/memfd.h"
+#include "sys/probe.h"
+#include "sys/proc.h"
+#include "sys/spawn.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define BWRAP_ARGS_BYTES (64 * 1024 * 1024)
+#define BWRAP_FDS_MAX 64
+#define BWRAP_SETTLE_NS 100000
+#define OUT_OF_MEMORY(err) err_set((err), ENOMEM, "out of memory")
+
+struct launch {
+  struct buf args; /* NUL-terminated options */
+  int owned[BWRAP_FDS_MAX]; /* descriptors handed over; ours to close afterwards */
+  struct spawn_fd fds[BWRAP_FDS_MAX];
+  size_t owned_count;
+  size_t fd_count;
+};
+
+static void launch_free(struct launch *launch)
+{
+  for (size_t i = 0; i < launch->owned_count; i++)
+    fd_close(&launch->owned[i]);
+  buf_free(&launch->args);
+}
+
+static void arg(struct launch *launch, const char *text)
+{
+  buf_append_str(&launch->args, text);
+  buf_append_byte(&launch->args, '\0');
+}
+
+static void args2(struct launch *launch, const char *option, const char *value)
+{
+  arg(launch, option);
+  arg(launch, value);
+}
+
+static void args3(struct launch *launch, const char *option, const char *first, const char *second)
+{
+  args2(launch, option, first);
+  arg(launch, second);
+}
+
+static void arg_mode(struct launch *launch, mode_t mode)
+{
+  arg(launch, "--perms");
+  buf_printf(&launch->args, "%04o", (unsigned)mode);
+  buf_append_byte(&launch->args, '\0');
+}
+
+static void arg_fd(struct launch *launch, const char *option, int fd)
+{
+  arg(launch, option);
+  buf_printf(&launch->args, "%d", fd);
+  buf_append_byte(&launch->args, '\0');
+}
+
+static int inherit(struct launch *launch, int fd)
+{
+  if (launch->fd_count == BWRAP_FDS_MAX)
+    return -E2BIG;
+  launch->fds[launch->fd_count++] = (struct spawn_fd){ .from = fd, .to = fd };
+  return 0;
+}
+
+/* The program inherits fd under its own number, and we close ours after the start. Takes fd over, also on failure. */
+static int hand_over(struct launch *launch, int fd)
+{
+  int r = launch->owned_count < BWRAP_FDS_MAX ? inherit(launch, fd) : -E2BIG;
+
+  if (r < 0)
+    fd_close(&fd);
+  else
+    launch->owned[launch->owned_count++] = fd;
+  return r;
+}
+
+static int add_file(struct launch *launch, const struct plan_op *op)
+{
+  int fd = memfd_sealed("sbx-file", span_of(op->data));
+  int r = fd < 0 ? fd : hand_over(launch, fd);
+
+  if (r < 0)
+    return r;
+  arg_mode(launch, op->mode);
+  arg_fd(launch, "--file", fd);
+  arg(launch, op->target);
+  return 0;
+}
+
+static int add_op(struct launch *launch, const struct plan_op *op)
+{
+  switch (op->kind) {
+  case PLAN_BIND_RO:
+    args3(launch, "--ro-bind", op->source, op->target);
+    return 0;
+  case PLAN_BIND_RW:
+    args3(launch, "--bind", op->source, op->target);
+    return 0;
+  case PLAN_TMPFS:
+    arg_mode(launch, op->mode);
+    args2(launch, "--tmpfs", op->target);
+    return 0;
+  case PLAN_DIR:
+    arg_mode(launch, op->mode);
+    args2(launch, "--dir", op->target);
+    return 0;
+  case PLAN_SYMLINK:
+    args3(launch, "--symlink", op->source, op->target);
+    return 0;
+  case PLAN_FILE:
+    return add_file(launch, op);
+  case PLAN_PROC:
+    args2(launch, "--proc", op->target);
+    return 0;
+  case PLAN_DEV:
+    args2(launch, "--dev", op->target);
+    return 0;
+  case PLAN_MASK_FILE:
+    /* A device on a mount without devices: open(2) gives EACCES to everybody, connect(2) ECONNREFUSED. */
+    args3(launch, "--ro-bind", "/dev/null", op->target);
+    return 0;
+  case PLAN_MASK_DIR:
+    arg_mode(launch, 0);
+    args2(launch, "--tmpfs", op->target);
+    args2(launch, "--remount-ro", op->target);
+    return 0;
+  case PLAN_SEAL:
+    args2(launch, "--remount-ro", op->target);
+    return 0;
+  }
+  return -EINVAL;
+}
+
+static int add_env(struct launch *launch, const struct strv *env)
+{
+  arg(launch, "--clearenv");
+  for (size_t i = 0; i < env->count; i++) {
+    struct span entry = span_of(env->items[i]);
+    size_t equals = span_find(entry, '=');
+
+    arg(launch, "--setenv");
+    buf_append(&launch->args, span_sub(entry, 0, equals));
+    buf_append_byte(&launch->args, '\0');
+    buf_append(&launch->args, span_sub(entry, equals + 1, entry.len));
+    buf_append_byte(&launch->args, '\0');
+  }
+  return 0;
+}
+
+static int add_filter(struct launch *launch, const struct plan *plan, struct err *err)
+{
+  struct seccomp_row rows[SYSCALLS_ROWS_MAX];
+  struct seccomp_filter filter;
+  int fd;
+  int r;
+
+  syscalls_build(&plan->syscalls, rows, &filter);
+  r = seccomp_export(&filter, err, &fd);
+  if (r < 0)
+    return r;
+  r = hand_over(launch, fd);
+  if (r < 0)
+    return err_set_errno(err, -r, "system call filter");
+  arg_fd(launch, "--add-seccomp-fd", fd);
+  return 0;
+}
+
+static int add_plan(struct launch *launch, const struct plan *plan, struct err *err)
+{
+  static const char *const namespaces[] = { "--unshare-user", "--unshare-pid",    "--unshare-ipc",
+                                            "--unshare-uts",  "--unshare-cgroup", "--cap-drop" };
+
+  for (size_t i = 0; i < MEM_COUNT(namespaces); i++)
+    arg(launch, namespaces[i]);
+  arg(launch, "ALL");
+  if (plan->network != PLAN_NETWORK_HOST)
+    arg(launch, "--unshare-net");
+  args2(launch, "--hostname", "sbx");
+  for (size_t i = 0; i < plan->ops.count; i++) {
+    int r = add_op(launch, &plan->ops.items[i]);
+
+    if (r < 0)
+      return err_set_errno(err, -r, "%s", plan->ops.items[i].target);
+  }
+  args2(launch, "--chdir", plan->cwd);
+  (void)add_env(launch, &plan->env);
+  return add_filter(launch, plan, err);
+}
+
+/* A pipe of which the program gets one end (end: 0 read, 1 write) and we keep the other. */
+static int add_pipe(struct launch *launch, const char *option, int end, int *ret_ours)
+{
+  int ends[2];
+  int r;
+
+  if (pipe2(ends, O_CLOEXEC) < 0)
+    return -errno;
+  r = hand_over(launch, ends[end]);
+  if (r < 0) {
+    fd_close(&ends[1 - end]);
+    return r;
+  }
+  arg_fd(launch, option, ends[end]);
+  *ret_ours = ends[1 - end];
+  return 0;
+}
+
+static int explain_spawn(struct err *err, int code)
+{
+  struct err why = ERR_INIT;
+
+  if (probe_userns_settings(&why) < 0)
+    return err_set(err, code, "isolation: %s", why.message);
+  if (code == EPERM || code == EACCES || code == ENOSPC || code == EUSERS)
+    return err_wrap(err, "isolation: user namespaces are refused here (a container's filter, or a limit); run "
+                         "`sbx doctor`");
+  return -code;
+}
+
+static int spawn_bwrap(struct launch *launch, const struct plan *plan, const struct engine_inputs *inputs,
+                       struct err *err, pid_t *ret_pid)
+{
+  static char *const no_environment[] = { NULL };
+  strv_autofree struct strv argv = STRV_INIT;
+  mem_autofree char *program = NULL;
+  struct spawn spawn = { .envp = no_environment, .guard = true, .new_session = plan->new_session,
+                         .cgroup_procs = inputs->cgroup_procs };
+  int fd;
+  int r = probe_program(SBX_BWRAP, &program);
+
+  if (r < 0)
+    return err_set(err, ENOENT, "engine: bubblewrap (bwrap) is not installed; install it, for example with "
+                                "`sudo apt-get install bubblewrap`");
+  fd = buf_error(&launch->args) ? buf_error(&launch->args) : memfd_sealed("sbx-args", buf_span(&launch->args));
+  r = fd < 0 ? fd : hand_over(launch, fd);
+  if (r < 0)
+    return err_set_errno(err, -r, "engine: arguments");
+  r = strv_add(&argv, "bwrap");
+  if (r == 0)
+    r = strv_add(&argv, "--args");
+  if (r == 0)
+    r = strv_addf(&argv, "%d", fd);
+  if (r == 0)
+    r = strv_add(&argv, "--");
+  for (size_t i = 0; i < plan->argv.count && r == 0; i++)
+    r = strv_add(&argv, plan->argv.items[i]);
+  if (r < 0)
+    return OUT_OF_MEMORY(err);
+  spawn.program = program;
+  spawn.argv = argv.items;
+  spawn.fds = launch->fds;
+  spawn.fd_count = launch->fd_count;
+  r = spawn_program(&spawn, err, ret_pid);
+  return r < 0 ? explain_spawn(err, -r) : 0;
+}
+
+/* Reads the status line that tells that init exists. */
+static int await_init(struct engine_run *run, struct err *err)
+{
+  char byte = '\0';
+  ssize_t n;
+
+  do {
+    n = read(run->status_fd, &byte, 1);
+  } while ((n < 0 && errno == EINTR) || (n == 1 && byte != '\n'));
+  if (n != 1)
+    return err_set(err, EIO, "isolation: bubblewrap could not make the namespaces; `sbx doctor` tells more");
+  run->init = proc_first_child(run->guard);
+  if (run->init < 0)
+    return err_set_errno(err, (int)-run->init, "isolation: bubblewrap's process inside");
+  return 0;
+}
+
+int engine_start(const struct plan *plan, const struct engine_inputs *inputs, struct err *err, struct engine_run *ret_run)
+{
+  MEM_CLEANUP(launch_free) struct launch launch = { .args = BUF_INIT(BWRAP_ARGS_BYTES) };
+  struct engine_run run = ENGINE_RUN_INIT;
+  int r = add_plan(&launch, plan, err);
+
+  if (r < 0)
+    return r;
+  r = add_pipe(&launch, "--json-status-fd", 1, &run.status_fd);
+  if (r == 0)
+    r = add_pipe(&launch, "--block-fd", 0, &run.release_fd);
+  for (size_t i = 0; i < inputs->keep_count && r == 0; i++)
+    r = inherit(&launch, inputs->keep_fds[i]);
+  if (r < 0)
+    err_set_errno(err, -r, "engine: descriptors");
+  else
+    r = spawn_bwrap(&launch, plan, inputs, err, &run.guard);
+  launch_free(&launch); /* so that the end of the status pipe is seen */
+  if (r == 0)
+    r = await_init(&run, err);
+  if (r == 0 && plan->network == PLAN_NETWORK_PROXY) {
+    run.http.port = plan->http_port;
+    r = netns_listen(run.init, &run.http, 1, err);
+  }
+  if (r < 0) {
+    engine_abort(&run);
+    return r;
+  }
+  *ret_run = run;
+  return 0;
+}
+
+static bool has_exited(pid_t pid)
+{
+  siginfo_t info = { .si_pid = 0 };
+
+  return waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) < 0 || info.si_pid == pid;
+}
+
+static int verify(int root, const struct plan_op *op, struct err *err)
+{
+  struct open_how how = { .flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
+  fd_autoclose int fd = (int)syscall(SYS_openat2, root, op->target, &how, sizeof how);
+  struct statx stat;
+
+  if (fd < 0 || statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT, STATX_INO, &stat) < 0)
+    return err_set_errno(err, errno, "isolation: %s (%s) cannot be verified", op->target, op->why);
+  if (stat.stx_ino != op->inode || makedev(stat.stx_dev_major, stat.stx_dev_minor) != op->device)
+    return err_set(err, ESTALE, "isolation: %s (%s) was exchanged for something else while the sandbox was being made; "
+                                "if no hostile program did that, try again",
+                   op->target, op->why);
+  return 0;
+}
+
+static bool is_covered_later(const struct plan *plan, size_t index)
+{
+  for (size_t i = index + 1; i < plan->ops.count; i++) {
+    if (plan->ops.items[i].kind != PLAN_SEAL && strcmp(plan->ops.items[i].target, plan->ops.items[index].target) == 0)
+      return true;
+  }
+  return false;
+}
+
+int engine_settle(const struct plan *plan, struct engine_run *run, struct err *err)
+{
+  static const struct timespec pause = { .tv_nsec = BWRAP_SETTLE_NS };
+  uint64_t capabilities = UINT64_MAX;
+  fd_autoclose int root = -1;
+  char path[64];
+
+  while (proc_effective_capabilities(run->init, &capabilities) == 0 && capabilities != 0) {
+    if (has_exited(run->guard))
+      break;
+    nanosleep(&pause, NULL);
+  }
+  if (capabilities != 0 || has_exited(run->guard))
+    return err_set(err, EIO, "isolation: bubblewrap could not make the view of files (its message stands above)");
+  snprintf(path, sizeof path, "/proc/%d/root", (int)run->init);
+  root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+  if (root < 0)
+    return err_set_errno(err, errno, "isolation: %s", path);
+  for (size_t i = 0; i < plan->ops.count; i++) {
+    const struct plan_op *op = &plan->ops.items[i];
+    int r = op->inode && !is_covered_later(plan, i) ? verify(root, op, err) : 0;
+
+    if (r < 0)
+      return r;
+  }
+  return 0;
+}
+
+int engine_release(struct engine_run *run, struct err *err)
+{
+  int r = fd_write_all(run->release_fd, SPAN("x"));
+
+  fd_close(&run->release_fd);
+  return r < 0 ? err_set_errno(err, -r, "isolation: bubblewrap died before the start") : 0;
+}
+
+void engine_abort(struct engine_run *run)
+{
+  if (run->guard > 0) {
+    (void)kill(run->guard, SIGKILL);
+    (void)waitpid(run->guard, NULL, 0);
+    run->guard = -1;
+  }
+  fd_close(&run->release_fd);
+  fd_close(&run->status_fd);
+  fd_close(&run->http.fd);
+}
+
+bool engine_finish(struct engine_run *run, int status, int *ret_exit_status)
+{
+  buf_autofree struct buf text = BUF_INIT(64 * 1024);
+  bool executed;
+
+  fd_close(&run->release_fd);
+  (void)fd_set_nonblock(run->status_fd, true);
+  (void)fd_read_all(run->status_fd, &text);
+  fd_close(&run->status_fd);
+  run->guard = -1;
+  executed = text.data && strstr(text.data, "\"exit-code\"");
+  if (WIFSIGNALED(status)) {
+    /* Somebody killed the guard, and the kernel the command with it. */
+    *ret_exit_status = 128 + WTERMSIG(status);
+    return true;
+  }
+  *ret_exit_status = WEXITSTATUS(status);
+  return executed;
+}
+
+pid_t engine_command(const struct engine_run *run)
+{
+  pid_t pid = run->init > 0 ? proc_first_child(run->init) : -ESRCH;
+
+  return pid == -ENOENT ? -ESRCH : pid;
+}

@@ -1,0 +1,175 @@
+#include "plan/build.h"
+
+#include "plan/ops.h"
+#include "sys/path.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#define OUT_OF_MEMORY(err) err_set((err), ENOMEM, "out of memory")
+
+static enum plan_network network_of(const struct policy *policy)
+{
+  switch (policy->network) {
+  case POLICY_NETWORK_PROXY:
+    return PLAN_NETWORK_PROXY;
+  case POLICY_NETWORK_HOST:
+    return PLAN_NETWORK_HOST;
+  case POLICY_NETWORK_NONE:
+    break;
+  }
+  return PLAN_NETWORK_NONE;
+}
+
+static int set_basics(const struct policy *policy, const struct facts *facts, char *const *argv, struct plan *plan)
+{
+  int r = 0;
+
+  for (; *argv && r == 0; argv++)
+    r = strv_add(&plan->argv, *argv);
+  plan->network = network_of(policy);
+  plan->http_port = plan->network == PLAN_NETWORK_PROXY ? BUILD_HTTP_PORT : 0;
+  plan->new_session = !facts->terminal;
+  plan->syscalls = (struct syscalls_options){ .nesting = policy->nesting,
+                                              .ptrace = policy->ptrace,
+                                              .foreign = policy->foreign,
+                                              .pin_cpus = policy->cpu_milli != 0,
+                                              .shared_session = facts->terminal };
+  plan->limits = (struct plan_limits){ .memory_bytes = policy->memory_bytes,
+                                       .cpu_milli = policy->cpu_milli,
+                                       .pids = policy->pids,
+                                       .timeout_ms = policy->timeout_ms };
+  plan->workspace = mem_strndup(facts->workspace, strlen(facts->workspace));
+  return plan->workspace ? r : -ENOMEM;
+}
+
+/* The caller's directory where the command can see it, else the workspace. */
+static int set_cwd(const struct facts *facts, struct plan *plan)
+{
+  const struct plan_op *cover = ops_covering(plan, facts->cwd);
+  bool shown = cover && ops_is_bind(cover) && strcmp(cover->source, cover->target) == 0;
+  const char *cwd = shown ? facts->cwd : facts->workspace;
+
+  plan->cwd = mem_strndup(cwd, strlen(cwd));
+  return plan->cwd ? 0 : -ENOMEM;
+}
+
+int plan_build(const struct policy *policy, const struct facts *facts, char *const *argv, struct err *err,
+               struct plan *plan)
+{
+  int r = set_basics(policy, facts, argv, plan);
+
+  if (r < 0)
+    return err_set_errno(err, -r, "plan");
+  r = build_system(policy, facts, err, plan);
+  if (r == 0)
+    r = build_visible(policy, facts, err, plan);
+  if (r == 0)
+    r = build_protect(policy, facts, err, plan);
+  if (r == 0)
+    r = build_hide(policy, facts, err, plan);
+  if (r == 0)
+    r = build_env(policy, facts, err, plan);
+  if (r < 0)
+    return r;
+  if (!ops_add(plan, PLAN_STAGE_SEAL, PLAN_SEAL, NULL, "/", "root") || set_cwd(facts, plan) < 0)
+    return OUT_OF_MEMORY(err);
+  return 0;
+}
+
+/* Whether the host's object behind fact is what the command finds at fact's name inside. */
+static bool is_visible(const struct plan *plan, const struct fact_path *fact)
+{
+  const struct plan_op *named = ops_covering(plan, fact->asked);
+  const struct plan_op *real = ops_covering(plan, fact->real);
+
+  if (!named || (!ops_is_bind(named) && named->kind != PLAN_SYMLINK))
+    return false;
+  if (ops_is_bind(named) && strcmp(named->source, named->target) != 0)
+    return true; /* a private home, or a toolchain shown under its own name */
+  return real && ops_is_bind(real);
+}
+
+/* What stands at path inside, as far as facts know. NULL: nothing. *ret_outside tells that the host has it. */
+static const struct fact_path *find_inside(const struct plan *plan, const struct facts *facts, const char *path,
+                                           bool *ret_outside)
+{
+  const struct plan_op *cover = ops_covering(plan, path);
+  const struct fact_path *fact;
+  mem_autofree char *source = NULL;
+
+  if (cover && ops_is_bind(cover) && plan->private_home && strcmp(cover->source, plan->private_home) == 0) {
+    source = ops_source_of(cover, path);
+    fact = source ? facts_path(facts, source) : NULL;
+    if (fact && !fact->error)
+      return fact;
+    fact = facts_path(facts, path);
+    *ret_outside |= fact && !fact->error;
+    return NULL;
+  }
+  fact = facts_path(facts, path);
+  if (!fact || fact->error)
+    return NULL;
+  if (is_visible(plan, fact))
+    return fact;
+  *ret_outside = true;
+  return NULL;
+}
+
+static int check_program(const struct fact_path *fact, const char *path, struct err *err)
+{
+  if (S_ISDIR(fact->mode))
+    return err_set(err, EACCES, "%s: is a directory, not a program", path);
+  if (!S_ISREG(fact->mode) || !(fact->mode & 0111))
+    return err_set(err, EACCES, "%s: not executable; chmod +x it, or name its interpreter", path);
+  return 0;
+}
+
+static int not_found(const char *command, const char *outside, struct err *err)
+{
+  if (outside)
+    return err_set(err, ENOENT, "%s: command not found inside; it is on the host at %s, which the sandbox does not show; "
+                                "add --read for its directory",
+                   command, outside);
+  return err_set(err, ENOENT, "%s: command not found", command);
+}
+
+int plan_resolve_program(const struct facts *facts, struct err *err, struct plan *plan)
+{
+  const char *command = plan->argv.items[0];
+  struct span rest = SPAN_INIT("");
+  struct span part;
+  mem_autofree char *seen_outside = NULL;
+  mem_autofree char *denied = NULL;
+
+  for (size_t i = 0; i < plan->env.count; i++) {
+    if (strncmp(plan->env.items[i], "PATH=", 5) == 0)
+      rest = span_of(plan->env.items[i] + 5);
+  }
+  if (strchr(command, '/'))
+    rest = SPAN("/");
+  while (span_split(&rest, ':', &part)) {
+    mem_autofree char *dir = mem_strndup(part.ptr, part.len);
+    mem_autofree char *path = NULL;
+    const struct fact_path *fact;
+    bool outside = false;
+
+    if (!dir || dir[0] != '/')
+      continue;
+    path = strchr(command, '/') && command[0] != '/' ? path_join(facts->cwd, command)
+                                                     : path_join(command[0] == '/' ? "/" : dir, command);
+    fact = path ? find_inside(plan, facts, path, &outside) : NULL;
+    if (fact && check_program(fact, path, err) == 0) {
+      plan->program = mem_steal(path);
+      return 0;
+    }
+    if (fact && !denied)
+      denied = mem_steal(path);
+    else if (outside && !seen_outside)
+      seen_outside = mem_steal(path);
+  }
+  if (denied)
+    return -EACCES; /* err tells about the last one */
+  return not_found(command, seen_outside, err);
+}

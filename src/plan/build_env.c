@@ -1,0 +1,137 @@
+/* The environment: an allow-list of the caller's variables, then the policy's, then what the sandbox itself sets. */
+#include "plan/build.h"
+#include "plan/ops.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define OUT_OF_MEMORY(err) err_set((err), ENOMEM, "out of memory")
+#define DEFAULT_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+/* What ends in '*' is a prefix. */
+static const char *const passed[] = {
+  "PATH", "USER", "LOGNAME", "SHELL", "TERM", "COLORTERM", "TERM_PROGRAM", "TERM_PROGRAM_VERSION", "LANG", "LANGUAGE",
+  "LC_*", "TZ", "EDITOR", "VISUAL", "PAGER", "CI", "NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "COLUMNS",
+  "LINES", "LS_COLORS", "SOURCE_DATE_EPOCH",
+  /* roots of toolchains */
+  "ANDROID_HOME", "ASDF_DATA_DIR", "ASDF_DIR", "BUN_INSTALL", "CARGO_HOME", "CONDA_DEFAULT_ENV", "CONDA_PREFIX",
+  "DENO_INSTALL", "DOTNET_ROOT", "GOPATH", "GOROOT", "GOFLAGS", "JAVA_HOME", "MISE_DATA_DIR", "NIX_PATH", "NIX_PROFILES",
+  "NVM_BIN", "NVM_DIR", "PNPM_HOME", "PYENV_ROOT", "PYENV_VERSION", "RBENV_ROOT", "RUSTUP_HOME", "RUSTUP_TOOLCHAIN",
+  "SDKMAN_DIR", "VIRTUAL_ENV", "VOLTA_HOME",
+};
+
+static bool matches(const char *pattern, struct span name)
+{
+  struct span text = span_of(pattern);
+
+  if (text.len && text.ptr[text.len - 1] == '*')
+    return span_starts_with(name, span_sub(text, 0, text.len - 1));
+  return span_equal(text, name);
+}
+
+static bool is_passed(const struct policy *policy, struct span name)
+{
+  for (size_t i = 0; i < MEM_COUNT(passed); i++) {
+    if (matches(passed[i], name))
+      return true;
+  }
+  for (size_t i = 0; i < policy->env_pass.count; i++) {
+    if (matches(policy->env_pass.items[i].text, name))
+      return true;
+  }
+  return false;
+}
+
+/* Sets NAME=VALUE, in place of an earlier value. */
+static int set(struct plan *plan, const char *name, const char *value)
+{
+  size_t len = strlen(name);
+
+  for (size_t i = 0; i < plan->env.count; i++) {
+    char *entry = plan->env.items[i];
+
+    if (strncmp(entry, name, len) == 0 && entry[len] == '=') {
+      free(entry);
+      plan->env.items[i] = plan->env.items[--plan->env.count];
+      plan->env.items[plan->env.count] = NULL;
+      break;
+    }
+  }
+  return strv_addf(&plan->env, "%s=%s", name, value);
+}
+
+static int pass_callers(const struct policy *policy, const struct facts *facts, struct plan *plan)
+{
+  for (size_t i = 0; i < facts->environment.count; i++) {
+    struct span entry = span_of(facts->environment.items[i]);
+    struct span name = span_sub(entry, 0, span_find(entry, '='));
+    int r;
+
+    if (name.len == entry.len || name.len == 0)
+      continue;
+    r = is_passed(policy, name) ? strv_add_span(&plan->env, entry) : strv_add_span(&plan->env_left_out, name);
+    if (r < 0)
+      return r;
+  }
+  return 0;
+}
+
+/* Every spelling that clients read. NO_PROXY names the sandbox's own loopback and nothing else (F51). */
+static int set_proxy(struct plan *plan)
+{
+  static const char *const names[] = {
+    "http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY", "grpc_proxy", "GRPC_PROXY", "npm_config_proxy",
+    "npm_config_https_proxy", "YARN_HTTP_PROXY", "YARN_HTTPS_PROXY", "CARGO_HTTP_PROXY", "PIP_PROXY",
+  };
+  static const char local[] = "localhost,127.0.0.1,::1";
+  char url[48];
+  int r = 0;
+
+  snprintf(url, sizeof url, "http://127.0.0.1:%u", (unsigned)plan->http_port);
+  for (size_t i = 0; i < MEM_COUNT(names) && r == 0; i++)
+    r = set(plan, names[i], url);
+  if (r == 0)
+    r = set(plan, "no_proxy", local);
+  if (r == 0)
+    r = set(plan, "NO_PROXY", local);
+  if (r == 0)
+    r = set(plan, "NODE_USE_ENV_PROXY", "1");
+  return r;
+}
+
+int build_env(const struct policy *policy, const struct facts *facts, struct err *err, struct plan *plan)
+{
+  char runtime[64];
+  int r = pass_callers(policy, facts, plan);
+
+  snprintf(runtime, sizeof runtime, "/run/user/%u", (unsigned)facts->uid);
+  if (r == 0 && !facts_getenv(facts, "PATH"))
+    r = set(plan, "PATH", DEFAULT_PATH);
+  if (r == 0)
+    r = set(plan, "HOME", facts->home);
+  if (r == 0)
+    r = set(plan, "TMPDIR", "/tmp");
+  if (r == 0)
+    r = set(plan, "XDG_RUNTIME_DIR", runtime);
+  if (r == 0)
+    r = set(plan, "SBX", "1");
+  if (r == 0 && plan->network == PLAN_NETWORK_PROXY)
+    r = set_proxy(plan);
+  for (size_t i = 0; i < policy->env_set.count && r == 0; i++)
+    r = set(plan, policy->env_set.items[i].name, policy->env_set.items[i].value);
+  if (r == 0)
+    strv_sort(&plan->env);
+  return r < 0 ? OUT_OF_MEMORY(err) : 0;
+}
+
+const char *plan_path_variable(const struct policy *policy, const struct facts *facts)
+{
+  const char *path = facts_getenv(facts, "PATH");
+
+  for (size_t i = 0; i < policy->env_set.count; i++) {
+    if (strcmp(policy->env_set.items[i].name, "PATH") == 0)
+      path = policy->env_set.items[i].value;
+  }
+  return path ? path : DEFAULT_PATH;
+}

@@ -1,0 +1,231 @@
+/* Theory of operation: protection and hiding.
+ *
+ * A protected path is mounted read-only on itself. A mount point can be neither renamed nor removed, but a directory
+ * above it can, and a new one made in its place would be writable; so each directory between the writable tree and the
+ * protected path becomes a mount point as well, a writable one ("pinned").
+ *
+ * A protected name that is a symbolic link cannot be mounted on. Where the link leads is protected instead.
+ *
+ * A hidden path is covered by something that nobody can open. Renaming a directory above it carries the cover along, so
+ * nothing needs pinning. Hiding comes last and so wins over every other list.
+ */
+#include "plan/build.h"
+#include "plan/ops.h"
+#include "plan/view.h"
+#include "policy/fspath.h"
+#include "sys/path.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#define OUT_OF_MEMORY(err) err_set((err), ENOMEM, "out of memory")
+
+static bool is_unprotected(const struct policy *policy, const struct facts *facts, const char *path)
+{
+  for (size_t i = 0; i < policy->unprotect.count; i++) {
+    if (fspath_match(policy->unprotect.items[i].text, facts->home, facts->workspace, path))
+      return true;
+  }
+  return false;
+}
+
+/* Mounts path on itself. The object must be the one that was looked at. */
+static int bind_in_place(const struct plan_op *cover, const char *path, enum plan_op_kind kind, const char *why,
+                         const struct facts *facts, struct err *err, struct plan *plan)
+{
+  const struct fact_path *fact = facts_path(facts, path);
+  mem_autofree char *source = ops_source_of(cover, path);
+  struct plan_op *op = source ? ops_add(plan, PLAN_STAGE_PROTECT, kind, source, path, why) : NULL;
+
+  if (!op)
+    return OUT_OF_MEMORY(err);
+  if (fact && !fact->error) {
+    op->device = fact->device;
+    op->inode = fact->inode;
+  }
+  return 0;
+}
+
+static int pin_ancestors(const char *path, const struct facts *facts, struct err *err, struct plan *plan)
+{
+  const struct plan_op *cover = ops_covering(plan, path);
+  mem_autofree char *ancestor = mem_strndup(path, strlen(path));
+
+  if (!ancestor)
+    return OUT_OF_MEMORY(err);
+  for (char *at = ancestor + strlen(cover->target) + 1; (at = strchr(at, '/')); *at++ = '/') {
+    int r;
+
+    *at = '\0';
+    r = bind_in_place(ops_covering(plan, ancestor), ancestor, PLAN_BIND_RW, "pinned", facts, err, plan);
+    if (r < 0)
+      return r;
+  }
+  return 0;
+}
+
+/* path is real and exists. Nothing to do where the command cannot write, or sees another thing under that name. */
+static int protect_real(const char *path, const struct facts *facts, struct err *err, struct plan *plan)
+{
+  const struct plan_op *cover = ops_covering(plan, path);
+  int r;
+
+  if (!cover || cover->kind != PLAN_BIND_RW || strcmp(cover->source, cover->target) != 0)
+    return 0;
+  if (strcmp(cover->target, path) == 0) {
+    /* The user made this very path writable, or it is the workspace: the narrower word wins. */
+    return bind_in_place(cover, path, PLAN_BIND_RO, "protect", facts, err, plan);
+  }
+  r = pin_ancestors(path, facts, err, plan);
+  return r < 0 ? r : bind_in_place(ops_covering(plan, path), path, PLAN_BIND_RO, "protect", facts, err, plan);
+}
+
+static int protect(const char *path, const struct policy *policy, const struct facts *facts, struct err *err,
+                   struct plan *plan)
+{
+  const struct fact_path *fact = facts_path(facts, path);
+
+  if (!fact)
+    return err_set(err, EINVAL, "plan: %s was not looked at", path);
+  if (fact->error || is_unprotected(policy, facts, path))
+    return 0;
+  if (strcmp(fact->real, path) != 0 &&
+      strv_addf(&plan->notes, "protect: %s is a link; what it leads to, %s, is protected", path, fact->real) < 0)
+    return OUT_OF_MEMORY(err);
+  return protect_real(fact->real, facts, err, plan);
+}
+
+/* sbx's own settings and state decide what the next run may do; a command that can write them widens itself. */
+static int protect_own(const struct facts *facts, struct err *err, struct plan *plan)
+{
+  const char *const dirs[] = { facts->config_dir, facts->state_dir };
+
+  for (size_t i = 0; i < MEM_COUNT(dirs); i++) {
+    const struct plan_op *cover = ops_covering(plan, dirs[i]);
+    const struct fact_path *fact = facts_path(facts, dirs[i]);
+    int r;
+
+    if (!cover || !ops_is_bind(cover) || strcmp(cover->source, cover->target) != 0)
+      continue;
+    if (!fact || fact->error) {
+      if (cover->kind == PLAN_BIND_RW)
+        return err_set(err, EINVAL,
+                       "%s would be writable, and sbx keeps its own files in %s, which does not exist yet and so cannot "
+                       "be protected; mkdir -p %s first, or make less writable",
+                       cover->target, dirs[i], dirs[i]);
+      continue;
+    }
+    r = cover->kind == PLAN_BIND_RW ? protect_real(fact->real, facts, err, plan) : 0;
+    if (r < 0)
+      return r;
+    if (i == 1 && !ops_add(plan, PLAN_STAGE_HIDE, PLAN_MASK_DIR, NULL, fact->real, "sbx's state"))
+      return OUT_OF_MEMORY(err);
+  }
+  return 0;
+}
+
+int build_protect(const struct policy *policy, const struct facts *facts, struct err *err, struct plan *plan)
+{
+  int r = 0;
+
+  for (const char *const *name = view_protected(); *name && r == 0; name++) {
+    mem_autofree char *path = path_join(facts->workspace, *name);
+
+    r = path ? protect(path, policy, facts, err, plan) : OUT_OF_MEMORY(err);
+  }
+  for (size_t i = 0; i < policy->protect.count && r == 0; i++) {
+    mem_autofree char *path = facts_expand(facts, policy->protect.items[i].text);
+
+    r = path ? protect(path, policy, facts, err, plan) : OUT_OF_MEMORY(err);
+  }
+  return r == 0 ? protect_own(facts, err, plan) : r;
+}
+
+static int hide(const char *path, const char *why, const struct facts *facts, struct err *err, struct plan *plan)
+{
+  const struct fact_path *fact = facts_path(facts, path);
+  const struct plan_op *cover;
+
+  if (!fact)
+    return err_set(err, EINVAL, "plan: %s was not looked at", path);
+  if (fact->error == -ENOENT || fact->error == -ENOTDIR)
+    return strv_addf(&plan->notes, "%s: %s does not exist, so there is nothing to hide", why, path) < 0
+             ? OUT_OF_MEMORY(err)
+             : 0;
+  if (fact->error)
+    return err_set_errno(err, -fact->error, "%s %s", why, path);
+  if (path_is_within(facts->workspace, fact->real))
+    return err_set(err, EINVAL, "%s: %s holds the workspace, which cannot be hidden; work in another directory", why,
+                   path);
+  cover = ops_covering(plan, fact->real);
+  if (!cover || !ops_is_bind(cover) || strcmp(cover->source, cover->target) != 0)
+    return 0;
+  return ops_add(plan, PLAN_STAGE_HIDE, S_ISDIR(fact->mode) ? PLAN_MASK_DIR : PLAN_MASK_FILE, NULL, fact->real, why)
+           ? 0
+           : OUT_OF_MEMORY(err);
+}
+
+static bool is_named_socket(const struct policy *policy, const struct facts *facts, const char *path)
+{
+  for (size_t i = 0; i < policy->unix_sockets.count; i++) {
+    mem_autofree char *named = facts_expand(facts, policy->unix_sockets.items[i].text);
+    const struct fact_path *fact = named ? facts_path(facts, named) : NULL;
+
+    if (fact && !fact->error && strcmp(fact->real, path) == 0)
+      return true;
+  }
+  return false;
+}
+
+static int hide_sockets(const struct policy *policy, const struct facts *facts, struct err *err, struct plan *plan)
+{
+  for (size_t i = 0; i < facts->sockets.count; i++) {
+    const struct fact_path *fact = facts_path(facts, facts->sockets.items[i]);
+    int r;
+
+    if (!fact || fact->error || !S_ISSOCK(fact->mode) || is_named_socket(policy, facts, fact->real))
+      continue;
+    r = hide(facts->sockets.items[i], "host socket", facts, err, plan);
+    if (r < 0)
+      return r;
+  }
+  return 0;
+}
+
+static int hide_names(const char *base, const char *const *names, const char *why, const struct facts *facts,
+                      struct err *err, struct plan *plan)
+{
+  for (; *names; names++) {
+    mem_autofree char *path = path_join(base, *names);
+    const struct fact_path *fact = path ? facts_path(facts, path) : NULL;
+    int r = path ? 0 : OUT_OF_MEMORY(err);
+
+    if (fact && !fact->error)
+      r = hide(path, why, facts, err, plan);
+    if (r < 0)
+      return r;
+  }
+  return 0;
+}
+
+int build_hide(const struct policy *policy, const struct facts *facts, struct err *err, struct plan *plan)
+{
+  int r = 0;
+
+  for (size_t i = 0; i < policy->hide.count && r == 0; i++) {
+    mem_autofree char *path = NULL;
+
+    if (fspath_is_pattern(policy->hide.items[i].text))
+      continue;
+    path = facts_expand(facts, policy->hide.items[i].text);
+    r = path ? hide(path, "hide", facts, err, plan) : OUT_OF_MEMORY(err);
+  }
+  for (size_t i = 0; i < facts->hidden.count && r == 0; i++)
+    r = hide(facts->hidden.items[i], "hide", facts, err, plan);
+  if (r == 0 && policy->home == POLICY_HOME_HOST)
+    r = hide_names(facts->home, view_home_secrets(), "secret of the home", facts, err, plan);
+  if (r == 0 && facts->uid == 0)
+    r = hide_names("/", view_etc_root_only(), "for root only", facts, err, plan);
+  return r == 0 ? hide_sockets(policy, facts, err, plan) : r;
+}

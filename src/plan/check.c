@@ -1,0 +1,63 @@
+#include "plan/check.h"
+
+#include "plan/ops.h"
+#include "sys/path.h"
+
+#include <errno.h>
+
+static bool is_canonical(const char *path)
+{
+  struct span rest = span_of(path);
+  struct span part;
+  bool first = true;
+
+  if (path[0] != '/')
+    return false;
+  if (path[1] == '\0')
+    return true;
+  while (span_split(&rest, '/', &part)) {
+    if (first ? part.len != 0 : part.len == 0 || span_equal(part, SPAN(".")) || span_equal(part, SPAN("..")))
+      return false;
+    first = false;
+  }
+  return true;
+}
+
+static int check_op(const struct plan_op *op, enum plan_stage before, struct err *err)
+{
+  bool kernel = path_is_within(op->target, "/proc") || path_is_within(op->target, "/sys") ||
+                path_is_within(op->target, "/dev");
+
+  if (op->stage < before)
+    return err_set(err, EINVAL, "plan: %s: %s after stage %s", op->target, plan_stage_name(op->stage),
+                   plan_stage_name(before));
+  if (!is_canonical(op->target))
+    return err_set(err, EINVAL, "plan: %s: not a canonical path", op->target);
+  if (ops_is_bind(op) && (!op->source || !is_canonical(op->source)))
+    return err_set(err, EINVAL, "plan: %s: bind without a canonical source", op->target);
+  if (kernel && op->stage > PLAN_STAGE_KERNEL && op->kind != PLAN_MASK_FILE && op->kind != PLAN_MASK_DIR)
+    return err_set(err, EINVAL, "plan: %s: over the kernel's own tree", op->target);
+  if (strcmp(op->target, "/") == 0 && op->kind != PLAN_SEAL)
+    return err_set(err, EINVAL, "plan: the root itself cannot be a target");
+  return 0;
+}
+
+int plan_check(const struct plan *plan, struct err *err)
+{
+  enum plan_stage before = PLAN_STAGE_SYSTEM;
+  const struct plan_op *cover;
+
+  for (size_t i = 0; i < plan->ops.count; i++) {
+    int r = check_op(&plan->ops.items[i], before, err);
+
+    if (r < 0)
+      return r;
+    before = plan->ops.items[i].stage;
+  }
+  if (!plan->ops.count || plan->ops.items[plan->ops.count - 1].kind != PLAN_SEAL)
+    return err_set(err, EINVAL, "plan: the root is not sealed");
+  cover = ops_covering(plan, plan->cwd);
+  if (!cover || !ops_is_bind(cover))
+    return err_set(err, EINVAL, "plan: the working directory %s is not visible", plan->cwd);
+  return 0;
+}

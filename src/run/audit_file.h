@@ -1,0 +1,12 @@
+/* audit_file: where the audit of a run goes. */
+#ifndef SBX_RUN_AUDIT_FILE_H
+#define SBX_RUN_AUDIT_FILE_H
+
+#include "run/run.h"
+
+/* Opens the audit for appending: the request's descriptor (a duplicate), the policy's file, or audit.jsonl in the state
+ * directory, which is made where it is absent. A file over LIMITS_AUDIT_BYTES is renamed to NAME.1 first. Descriptor
+ * or -errno. */
+int audit_file_open(const struct run_request *request, struct err *err);
+
+#endif

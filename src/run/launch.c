@@ -1,0 +1,148 @@
+#include "run/run.h"
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "engine/engine.h"
+#include "run/limits.h"
+#include "run/proxy.h"
+#include "run/summary.h"
+#include "run/supervise.h"
+#include "sys/path.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/random.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+/* Directories of ours that the plan mounts, and the mount points in them. */
+static int prepare_home(const struct plan *plan, struct err *err)
+{
+  int r = plan->private_home ? path_make_all(plan->private_home, err) : 0;
+
+  for (size_t i = 0; i < plan->private_mounts.count && r == 0; i++)
+    r = path_make_below(plan->private_home, plan->private_mounts.items[i], err);
+  return r < 0 ? err_wrap(err, "private home") : 0;
+}
+
+/* A short random name for the run, for the audit. */
+static void make_run_id(char *id, size_t size)
+{
+  uint32_t noise = 0;
+
+  if (getrandom(&noise, sizeof noise, GRND_NONBLOCK) < 0)
+    noise = (uint32_t)clock_mono_ns();
+  snprintf(id, size, "%d-%08x", (int)getpid(), noise);
+}
+
+/* The terminal's foreground process group, when it is ours. A shell inside makes its jobs the foreground and may end
+ * without giving it back. */
+static int open_foreground(void)
+{
+  int terminal = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC);
+
+  if (terminal >= 0 && tcgetpgrp(terminal) != getpgrp())
+    fd_close(&terminal);
+  return terminal;
+}
+
+static void restore_foreground(int terminal)
+{
+  sigset_t output;
+
+  if (terminal < 0 || tcgetpgrp(terminal) == getpgrp())
+    return;
+  sigemptyset(&output);
+  sigaddset(&output, SIGTTOU); /* tcsetpgrp(3) from the background would stop us */
+  sigprocmask(SIG_BLOCK, &output, NULL);
+  (void)tcsetpgrp(terminal, getpgrp());
+}
+
+/* Everything up to the start of the command. */
+static int start(const struct run_request *request, struct limits *limits, struct engine_run *run, struct err *err)
+{
+  struct engine_inputs inputs = { .keep_fds = request->keep_fds, .keep_count = request->keep_count };
+  int r = prepare_home(request->plan, err);
+
+  if (r == 0)
+    r = limits_prepare(request->plan, err, limits);
+  inputs.cgroup_procs = limits->procs_fd;
+  if (r == 0)
+    r = engine_start(request->plan, &inputs, err, run);
+  if (r < 0)
+    return r;
+  r = engine_settle(request->plan, run, err);
+  if (r == 0)
+    r = limits_apply(request->plan, limits, run->init, err);
+  if (r == 0)
+    r = engine_release(run, err);
+  if (r < 0)
+    engine_abort(run);
+  return r;
+}
+
+static int report_end(const struct run_request *request, struct engine_run *run, int status, bool timed_out)
+{
+  int exit_status = RUN_EXIT_FAILED;
+  bool executed = engine_finish(run, status, &exit_status);
+
+  if (timed_out) {
+    log_line(LOG_NOTICE, "the command was ended after its time limit (limits.timeout)");
+    return RUN_EXIT_TIMEOUT;
+  }
+  if (executed)
+    return exit_status;
+  log_line(LOG_ERROR, "%s: could not be executed inside (the program or its interpreter is not visible there, or is for "
+                      "another machine)",
+           request->plan->program);
+  return RUN_EXIT_NOT_EXECUTABLE;
+}
+
+static int run_started(const struct run_request *request, struct engine_run *run, int signals)
+{
+  struct summary summary = SUMMARY_INIT;
+  struct proxy proxy = PROXY_INIT;
+  char run_id[CONTROL_RUN_ID_BYTES];
+  struct supervise supervise = { .engine = run, .proxy = &proxy, .summary = &summary,
+                                 .timeout_ms = request->plan->limits.timeout_ms, .signals = signals };
+  bool timed_out;
+  int status;
+
+  make_run_id(run_id, sizeof run_id);
+  proxy.request = request;
+  proxy.run_id = run_id;
+  proxy.listener = fd_steal(&run->http.fd);
+  status = supervise_wait(&supervise, &timed_out);
+  proxy_stop(&proxy, &summary);
+  status = report_end(request, run, status, timed_out);
+  summary_print(&summary, request->summary, status);
+  summary_free(&summary);
+  return status;
+}
+
+int run_command(const struct run_request *request)
+{
+  struct err err = ERR_INIT;
+  struct limits limits = LIMITS_INIT;
+  struct engine_run run = ENGINE_RUN_INIT;
+  int terminal = request->facts->terminal ? open_foreground() : -1;
+  const struct sigaction ignore = { .sa_handler = SIG_IGN };
+  sigset_t handled;
+  fd_autoclose int signals = -1;
+  int status = RUN_EXIT_FAILED;
+
+  supervise_signals(&handled);
+  sigprocmask(SIG_BLOCK, &handled, NULL);
+  sigaction(SIGPIPE, &ignore, NULL); /* our own messages may go to a pipe that nobody reads any more */
+  signals = signalfd(-1, &handled, SFD_CLOEXEC | SFD_NONBLOCK);
+  if (signals < 0 || start(request, &limits, &run, &err) < 0)
+    log_line(LOG_ERROR, "%s", err.code ? err.message : "signalfd failed");
+  else
+    status = run_started(request, &run, signals);
+  limits_release(&limits);
+  restore_foreground(terminal);
+  fd_close(&terminal);
+  return status;
+}

@@ -1,0 +1,152 @@
+#include "run/proxy.h"
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "policy/print.h"
+#include "run/audit_file.h"
+#include "sys/control.h"
+#include "sys/memfd.h"
+#include "sys/scm.h"
+#include "sys/spawn.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* A proxy that dies again and again is not restarted for ever. */
+#define PROXY_STARTS_MAX 5
+/* How long the proxy may take to write its audit at the end. */
+#define PROXY_STOP_MS 1000
+
+union message {
+  uint32_t type;
+  struct control_failed failed;
+  struct control_denied denied;
+};
+
+static int policy_memfd(const struct policy *policy, struct err *err)
+{
+  buf_autofree struct buf text = BUF_INIT(LIMITS_POLICY_PRINT_BYTES);
+  int fd;
+
+  policy_print(policy, true, &text);
+  if (buf_error(&text))
+    return err_set_errno(err, -buf_error(&text), "policy text");
+  fd = memfd_sealed("sbx-policy", buf_span(&text));
+  return fd < 0 ? err_set_errno(err, -fd, "policy text") : fd;
+}
+
+/* stdin and stdout lead nowhere; stderr is ours, for the proxy's own faults. */
+static int spawn(struct proxy *proxy, int theirs, struct err *err)
+{
+  static char *const no_environment[] = { NULL };
+  char name[] = "sbx-proxy";
+  char *const argv[] = { name, NULL };
+  fd_autoclose int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+  const struct spawn_fd fds[] = {
+    { .from = null, .to = 0 }, { .from = null, .to = 1 }, { .from = theirs, .to = CONTROL_FD }
+  };
+  struct spawn spawn = { .program = proxy->request->proxy_program, .argv = argv, .envp = no_environment, .fds = fds,
+                         .fd_count = MEM_COUNT(fds), .new_session = true, .cgroup_procs = -1 };
+
+  if (null < 0)
+    return err_set_errno(err, errno, "/dev/null");
+  return spawn_program(&spawn, err, &proxy->pid);
+}
+
+static int send_start(struct proxy *proxy, struct err *err)
+{
+  struct control_start start = { .type = CONTROL_START, .front_count = 1, .fronts = { CONTROL_FRONT_HTTP } };
+  fd_autoclose int policy = policy_memfd(proxy->request->policy, err);
+  fd_autoclose int audit = -1;
+  int r;
+
+  if (policy < 0)
+    return policy;
+  audit = audit_file_open(proxy->request, err);
+  if (audit < 0)
+    return audit;
+  snprintf(start.run_id, sizeof start.run_id, "%s", proxy->run_id);
+  r = scm_send(proxy->control, (struct span){ .ptr = (const char *)&start, .len = sizeof start },
+               (const int[]){ policy, audit, proxy->listener }, 3);
+  return r < 0 ? err_set_errno(err, -r, "sbx-proxy: start message") : 0;
+}
+
+int proxy_start(struct proxy *proxy, struct err *err)
+{
+  int ends[2];
+  int r;
+
+  proxy->starts++;
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
+    return err_set_errno(err, errno, "sbx-proxy: socketpair");
+  proxy->control = ends[0];
+  r = spawn(proxy, ends[1], err);
+  fd_close(&ends[1]);
+  if (r == 0)
+    r = send_start(proxy, err);
+  if (r == 0)
+    r = fd_set_nonblock(proxy->control, true);
+  if (r < 0)
+    fd_close(&proxy->control); /* the proxy, should it run, ends when it sees that */
+  return r;
+}
+
+void proxy_read(struct proxy *proxy, struct summary *summary)
+{
+  for (;;) {
+    union message message = { .type = 0 };
+    size_t count = 0;
+    ssize_t n = scm_recv(proxy->control, &message, sizeof message, NULL, &count);
+
+    if (n == -EAGAIN)
+      return;
+    if (n <= 0) {
+      fd_close(&proxy->control);
+      return;
+    }
+    if (message.type == CONTROL_DENIED && (size_t)n == sizeof message.denied)
+      summary_add(summary, &message.denied);
+    else if (message.type == CONTROL_FAILED && (size_t)n == sizeof message.failed)
+      log_line(LOG_ERROR, "sbx-proxy: %.*s", (int)sizeof message.failed.message, message.failed.message);
+  }
+}
+
+void proxy_reaped(struct proxy *proxy, struct summary *summary, int status)
+{
+  if (proxy->control >= 0)
+    proxy_read(proxy, summary);
+  fd_close(&proxy->control);
+  proxy->pid = -1;
+  if (WIFSIGNALED(status))
+    log_line(LOG_ERROR, "sbx-proxy was killed by signal %d; connections through it are cut", WTERMSIG(status));
+  else
+    log_line(LOG_ERROR, "sbx-proxy ended with status %d; connections through it are cut", WEXITSTATUS(status));
+  if (proxy->starts >= PROXY_STARTS_MAX) {
+    log_line(LOG_ERROR, "sbx-proxy ended %u times; the sandbox has no network from here on", proxy->starts);
+    fd_close(&proxy->listener);
+  }
+}
+
+void proxy_stop(struct proxy *proxy, struct summary *summary)
+{
+  struct pollfd poller = { .fd = proxy->control, .events = POLLIN };
+
+  fd_close(&proxy->listener);
+  if (proxy->pid < 0)
+    return;
+  if (proxy->control >= 0) {
+    (void)shutdown(proxy->control, SHUT_WR);
+    while (proxy->control >= 0 && poll(&poller, 1, PROXY_STOP_MS) > 0)
+      proxy_read(proxy, summary);
+  }
+  (void)kill(proxy->pid, SIGKILL);
+  (void)waitpid(proxy->pid, NULL, 0);
+  proxy->pid = -1;
+  fd_close(&proxy->control);
+}

@@ -1,0 +1,38 @@
+/* run: one command in one sandbox, from plan to exit status. */
+#ifndef SBX_RUN_RUN_H
+#define SBX_RUN_RUN_H
+
+#include "plan/facts.h"
+#include "plan/plan.h"
+#include "policy/policy.h"
+
+/* Exit statuses of sbx itself, as timeout(1), env(1) and the shells use them. */
+enum run_exit {
+  RUN_EXIT_TIMEOUT = 124,
+  RUN_EXIT_FAILED = 125, /* sbx could not do what was asked; the command did not start */
+  RUN_EXIT_NOT_EXECUTABLE = 126,
+  RUN_EXIT_NOT_FOUND = 127,
+};
+
+enum run_summary {
+  RUN_SUMMARY_AUTO, /* when something was denied */
+  RUN_SUMMARY_ALWAYS,
+  RUN_SUMMARY_NEVER,
+};
+
+struct run_request {
+  const struct policy *policy;
+  const struct facts *facts;
+  const struct plan *plan; /* checked, with its program resolved */
+  const char *proxy_program; /* absolute path of sbx-proxy */
+  const int *keep_fds;
+  size_t keep_count;
+  int audit_fd; /* where the audit goes; -1: the file that policy or state directory name */
+  enum run_summary summary;
+};
+
+/* Runs the command to its end and returns the exit status for sbx: the command's (0..255), 128+n for signal n, or one
+ * of run_exit. Everything that has to be said has been said. */
+int run_command(const struct run_request *request);
+
+#endif

@@ -1,0 +1,79 @@
+#include "run/summary.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "policy/decide.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void summary_free(struct summary *summary)
+{
+  for (size_t i = 0; i < summary->count; i++) {
+    free(summary->entries[i].host);
+    free(summary->entries[i].fix);
+  }
+  free(summary->entries);
+  *summary = (struct summary)SUMMARY_INIT;
+}
+
+static struct summary_entry *find(struct summary *summary, const struct control_denied *denied, size_t host_len)
+{
+  for (size_t i = 0; i < summary->count; i++) {
+    struct summary_entry *entry = &summary->entries[i];
+
+    if (entry->port == denied->port && entry->reason == denied->reason && strlen(entry->host) == host_len &&
+        memcmp(entry->host, denied->host, host_len) == 0)
+      return entry;
+  }
+  return NULL;
+}
+
+void summary_add(struct summary *summary, const struct control_denied *denied)
+{
+  size_t host_len = strnlen(denied->host, sizeof denied->host);
+  struct summary_entry *entry = find(summary, denied, host_len);
+
+  if (entry) {
+    entry->count++;
+    return;
+  }
+  if (mem_grow(&summary->entries, summary->count, &summary->cap, sizeof *entry, LIMITS_DENIALS) < 0) {
+    summary->more++;
+    return;
+  }
+  entry = &summary->entries[summary->count];
+  *entry = (struct summary_entry){ .host = mem_strndup(denied->host, host_len),
+                                   .fix = mem_strndup(denied->fix, strnlen(denied->fix, sizeof denied->fix)),
+                                   .port = denied->port,
+                                   .reason = denied->reason,
+                                   .count = 1 };
+  if (entry->host && entry->fix) {
+    summary->count++;
+    return;
+  }
+  free(entry->host);
+  free(entry->fix);
+  summary->more++;
+}
+
+void summary_print(const struct summary *summary, enum run_summary mode, int exit_status)
+{
+  if (mode == RUN_SUMMARY_NEVER)
+    return;
+  for (size_t i = 0; i < summary->count; i++) {
+    const struct summary_entry *entry = &summary->entries[i];
+    enum reason reason = entry->reason < REASON_COUNT ? (enum reason)entry->reason : REASON_BAD_REQUEST;
+    char port[16] = "";
+
+    if (entry->port)
+      snprintf(port, sizeof port, ":%u", (unsigned)entry->port);
+    log_line(LOG_NOTICE, "denied %lux %s%s (%s: %s)%s%s", entry->count, entry->host, port, reason_word(reason),
+             reason_text(reason), *entry->fix ? "; to allow it: " : "", entry->fix);
+  }
+  if (summary->more)
+    log_line(LOG_NOTICE, "denied %lux more; the audit has them all", summary->more);
+  if (mode == RUN_SUMMARY_ALWAYS)
+    log_line(LOG_NOTICE, "exit status %d, %zu distinct denials", exit_status, summary->count);
+}

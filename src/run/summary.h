@@ -1,0 +1,37 @@
+/* summary: what was denied during a run, told at its end (DESIGN 10). */
+#ifndef SBX_RUN_SUMMARY_H
+#define SBX_RUN_SUMMARY_H
+
+#include "policy/limits.h"
+#include "run/run.h"
+#include "sys/control.h"
+
+struct summary_entry {
+  char *host;
+  char *fix;
+  uint32_t port;
+  uint32_t reason;
+  unsigned long count;
+};
+
+struct summary {
+  struct summary_entry *entries; /* at most LIMITS_DENIALS */
+  size_t count;
+  size_t cap;
+  unsigned long more; /* denials beyond the distinct ones that were kept */
+};
+
+#define SUMMARY_INIT \
+  { \
+    .entries = NULL \
+  }
+
+void summary_free(struct summary *summary);
+
+/* Counts one denial; equal ones are one entry. The message's texts need not end in NUL. */
+void summary_add(struct summary *summary, const struct control_denied *denied);
+
+/* Prints one line per entry with its count and what to type, on standard error. */
+void summary_print(const struct summary *summary, enum run_summary mode, int exit_status);
+
+#endif

@@ -1,0 +1,163 @@
+/* Theory of operation: signals.
+ *
+ * With a controlling terminal the command shares our process group, so what the terminal sends (Ctrl-C, Ctrl-Z, hang-up)
+ * reaches it without us; the kernel marks such a signal SI_KERNEL. What somebody sends to our pid is meant for the
+ * command as well, so it is passed on. Without a terminal the command has a session of its own and everything is passed
+ * on. A stop signal also stops us, so that the shell sees its job stop; unless it came from inside, from a program that
+ * suspends its own job and needs no copy.
+ */
+#include "run/supervise.h"
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "sys/proc.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* What a command gets to clean up after its time was up, before it is killed. */
+#define SUPERVISE_GRACE_MS 2000
+
+enum supervise_clock {
+  SUPERVISE_RUNNING,
+  SUPERVISE_TERMINATED, /* the time was up and SIGTERM was sent */
+  SUPERVISE_KILLED,
+};
+
+struct state {
+  struct supervise *supervise;
+  enum supervise_clock clock;
+  uint64_t deadline_ns; /* 0: none */
+  bool ended;
+  int status;
+};
+
+void supervise_signals(sigset_t *set)
+{
+  static const int handled[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2,
+                                 SIGWINCH, SIGTSTP, SIGCONT, SIGCHLD };
+
+  sigemptyset(set);
+  for (size_t i = 0; i < MEM_COUNT(handled); i++)
+    sigaddset(set, handled[i]);
+}
+
+static void pass_on(struct state *state, int number)
+{
+  pid_t command = engine_command(state->supervise->engine);
+
+  if (command > 0)
+    (void)kill(command, number);
+}
+
+static void reap(struct state *state)
+{
+  struct supervise *supervise = state->supervise;
+  int status;
+  pid_t pid;
+
+  while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+    if (pid == supervise->engine->guard) {
+      state->ended = true;
+      state->status = status;
+    } else if (pid == supervise->proxy->pid) {
+      proxy_reaped(supervise->proxy, supervise->summary, status);
+    }
+  }
+}
+
+static void handle_signal(struct state *state, const struct signalfd_siginfo *info)
+{
+  int number = (int)info->ssi_signo;
+  bool from_terminal = info->ssi_code == SI_KERNEL;
+  bool from_inside = !from_terminal && info->ssi_pid && !proc_shares_pid_namespace((pid_t)info->ssi_pid);
+
+  if (number == SIGCHLD) {
+    reap(state);
+    return;
+  }
+  if (!from_terminal && !from_inside)
+    pass_on(state, number);
+  if (number == SIGTSTP)
+    (void)raise(SIGSTOP);
+}
+
+static void read_signals(struct state *state)
+{
+  struct signalfd_siginfo info;
+
+  while (read(state->supervise->signals, &info, sizeof info) == (ssize_t)sizeof info)
+    handle_signal(state, &info);
+}
+
+static void start_proxy(struct state *state)
+{
+  struct proxy *proxy = state->supervise->proxy;
+  struct err err = ERR_INIT;
+
+  if (proxy_start(proxy, &err) == 0)
+    return;
+  log_line(LOG_ERROR, "%s; the sandbox has no network", err.message);
+  fd_close(&proxy->listener);
+}
+
+static int wait_ms(const struct state *state)
+{
+  uint64_t now = clock_mono_ns();
+
+  if (!state->deadline_ns)
+    return -1;
+  if (state->deadline_ns <= now)
+    return 0;
+  return (int)((state->deadline_ns - now) / 1000000 > 60000 ? 60000 : (state->deadline_ns - now) / 1000000 + 1);
+}
+
+static void keep_time(struct state *state)
+{
+  if (!state->deadline_ns || clock_mono_ns() < state->deadline_ns)
+    return;
+  if (state->clock == SUPERVISE_RUNNING) {
+    state->clock = SUPERVISE_TERMINATED;
+    state->deadline_ns = clock_mono_ns() + UINT64_C(1000000) * SUPERVISE_GRACE_MS;
+    pass_on(state, SIGTERM);
+    pass_on(state, SIGCONT);
+  } else {
+    state->clock = SUPERVISE_KILLED;
+    state->deadline_ns = 0;
+    (void)kill(state->supervise->engine->guard, SIGKILL);
+  }
+}
+
+int supervise_wait(struct supervise *supervise, bool *ret_timed_out)
+{
+  struct state state = { .supervise = supervise };
+  struct proxy *proxy = supervise->proxy;
+
+  if (supervise->timeout_ms)
+    state.deadline_ns = clock_mono_ns() + supervise->timeout_ms * UINT64_C(1000000);
+  reap(&state);
+  while (!state.ended) {
+    struct pollfd fds[] = {
+      { .fd = supervise->signals, .events = POLLIN },
+      { .fd = proxy->control, .events = POLLIN },
+      /* While a proxy runs it accepts by itself. */
+      { .fd = proxy->pid < 0 ? proxy->listener : -1, .events = POLLIN },
+    };
+
+    if (poll(fds, MEM_COUNT(fds), wait_ms(&state)) > 0) {
+      if (fds[1].revents)
+        proxy_read(proxy, supervise->summary);
+      if (fds[2].revents)
+        start_proxy(&state);
+      if (fds[0].revents)
+        read_signals(&state);
+    }
+    keep_time(&state);
+  }
+  *ret_timed_out = state.clock != SUPERVISE_RUNNING;
+  return state.status;
+}
