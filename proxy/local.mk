@@ -1,0 +1,29 @@
+noinst_LIBRARIES += libproxy.a
+libproxy_a_CPPFLAGS = $(AM_CPPFLAGS) $(UV_CFLAGS) $(CARES_CFLAGS)
+libproxy_a_SOURCES = \
+  proxy/audit.c proxy/audit.h \
+  proxy/confine.c proxy/confine.h \
+  proxy/conn.c proxy/conn.h \
+  proxy/denial.c proxy/denial.h \
+  proxy/dial.c proxy/dial.h \
+  proxy/gate.c proxy/gate.h \
+  proxy/hosts.c proxy/hosts.h \
+  proxy/http.c proxy/http.h proxy/http_state.h \
+  proxy/http_body.c proxy/http_body.h \
+  proxy/http_exchange.c \
+  proxy/http_head.c proxy/http_head.h \
+  proxy/http_rewrite.c proxy/http_rewrite.h \
+  proxy/http_target.c proxy/http_target.h \
+  proxy/listener.c proxy/listener.h \
+  proxy/loop.c proxy/loop.h \
+  proxy/notify.c proxy/notify.h \
+  proxy/proxy.h \
+  proxy/reach.c proxy/reach.h \
+  proxy/relay.c proxy/relay.h \
+  proxy/resolve.c proxy/resolve.h \
+  proxy/sniff.c proxy/sniff.h \
+  proxy/sock.c proxy/sock.h
+
+pkglibexec_PROGRAMS += sbx-proxy
+sbx_proxy_SOURCES = proxy/main.c
+sbx_proxy_LDADD = libproxy.a libpolicy.a libsys.a libbase.a $(UV_LIBS) $(CARES_LIBS) $(SECCOMP_LIBS) $(JSONC_LIBS)

@@ -1,0 +1,46 @@
+/* audit: what was asked for and what came of it: one JSON object per line, see sbx-proxy(8).
+ *
+ * A line is written with one write(2) when its exchange ends, so that it has the byte counts. Everything that comes from
+ * inside the sandbox is escaped.
+ */
+#ifndef SBX_PROXY_AUDIT_H
+#define SBX_PROXY_AUDIT_H
+
+#include "policy/decide.h"
+
+struct audit;
+
+enum audit_verdict {
+  AUDIT_ALLOW,
+  AUDIT_DENY, /* by the policy, or since the request was malformed or over a limit */
+  AUDIT_ERROR, /* the policy allows it, the network does not */
+};
+
+struct audit_record {
+  const char *event; /* "connect", "request" or "upgrade" */
+  const char *via; /* the front: "http" */
+  enum audit_verdict verdict;
+  enum reason reason;
+  struct span host; /* as the client named it; canonical where it could be parsed; empty when unknown */
+  uint16_t port; /* 0 when unknown */
+  const struct addr *ip; /* the address dialled, or NULL */
+  struct span method; /* requests only */
+  struct span path; /* without the query; requests only */
+  const struct policy_rule *rule; /* the rule that decided, or NULL */
+  uint64_t up; /* bytes of body or tunnel to the origin */
+  uint64_t down; /* bytes of body or tunnel from it */
+  uint64_t ms;
+};
+
+/* Writes to fd, which stays the caller's. run_id must outlive the object. 0 or -ENOMEM. */
+int audit_new(int fd, const char *run_id, struct audit **ret_audit);
+void audit_free(struct audit *audit);
+
+/* Appends a line. Past LIMITS_AUDIT_BYTES (of the whole file, where it is one) a last line says so and nothing more is
+ * written. Errors of the file are not the connection's: they are counted out, and the object says so by audit_error. */
+void audit_write(struct audit *audit, const struct audit_record *record);
+
+/* 0, or the negative errno of the first write that failed. */
+int audit_error(const struct audit *audit);
+
+#endif

@@ -1,0 +1,100 @@
+#include "proxy/denial.h"
+
+/* What a client wrote, cut to what a message needs. */
+#define TEXT_BYTES_MAX 256
+#define BODY_BYTES_MAX (16 * 1024)
+
+unsigned denial_status(const struct verdict *verdict)
+{
+  switch ((unsigned)verdict->reason) {
+  case REASON_BAD_TARGET:
+  case REASON_BAD_REQUEST:
+    return 400;
+  case REASON_RESOLVE_FAILED:
+  case REASON_CONNECT_REFUSED:
+  case REASON_CONNECT_FAILED:
+  case REASON_UPSTREAM_CLOSED:
+  case REASON_BAD_RESPONSE:
+    return 502;
+  case REASON_CONNECT_TIMEOUT:
+    return 504;
+  case REASON_LIMIT:
+    return 503;
+  default:
+    return 403;
+  }
+}
+
+void denial_fix(const struct denial *denial, struct buf *out)
+{
+  if (denial->host)
+    decide_fix(&denial->verdict, denial->host, denial->port, out);
+}
+
+static void append_subject(const struct denial *denial, struct buf *out)
+{
+  if (!denial->host)
+    buf_append_escaped(out, span_sub(denial->host_text, 0, TEXT_BYTES_MAX));
+  else if (denial->port)
+    host_print_target(denial->host, denial->port, out);
+  else
+    buf_append_str(out, denial->host->name);
+}
+
+/* One sentence: "example.com:443 is not allowed", "cannot connect to …". Printable ASCII: it goes into the status line. */
+static void append_sentence(const struct denial *denial, struct buf *out)
+{
+  if (denial->verdict.reason == REASON_BAD_REQUEST) {
+    buf_append_str(out, "malformed request");
+  } else if (denial->verdict.reason == REASON_LIMIT && !denial->host) {
+    buf_append_str(out, "a limit of the proxy was reached");
+  } else {
+    append_subject(denial, out);
+    if (denial->verdict.reason == REASON_NOT_ALLOWED || denial->verdict.reason == REASON_PORT_NOT_ALLOWED)
+      buf_append_str(out, " is not allowed");
+    else
+      buf_printf(out, ": %s", reason_text(denial->verdict.reason));
+  }
+  if (denial->cause && *denial->cause) {
+    buf_append_str(out, ": ");
+    buf_append_escaped(out, span_of(denial->cause));
+  }
+}
+
+static void append_member(struct buf *out, const char *key, struct span text)
+{
+  buf_printf(out, ",\"%s\":", key);
+  buf_append_json(out, text);
+}
+
+static void append_body(const struct denial *denial, struct span sentence, struct buf *out)
+{
+  buf_autofree struct buf fix = BUF_INIT(1024);
+
+  denial_fix(denial, &fix);
+  buf_append_str(out, "{\"error\":");
+  buf_append_json(out, sentence);
+  append_member(out, "host",
+                denial->host ? span_of(denial->host->name) : span_sub(denial->host_text, 0, TEXT_BYTES_MAX));
+  buf_printf(out, ",\"port\":%u", denial->port);
+  append_member(out, "reason", span_of(reason_word(denial->verdict.reason)));
+  append_member(out, "rule", span_of(denial->verdict.rule ? denial->verdict.rule->text : NULL));
+  append_member(out, "fix", buf_span(&fix));
+  buf_append_str(out, "}\n");
+}
+
+void denial_render(const struct denial *denial, struct buf *out)
+{
+  buf_autofree struct buf sentence = BUF_INIT(4096);
+  buf_autofree struct buf body = BUF_INIT(BODY_BYTES_MAX);
+  unsigned status = denial->status ? denial->status : denial_status(&denial->verdict);
+
+  append_sentence(denial, &sentence);
+  append_body(denial, buf_span(&sentence), &body);
+  buf_printf(out, "HTTP/1.1 %u %s", status, status == 403 ? "Blocked by sbx: " : "sbx: ");
+  buf_append(out, buf_span(&sentence));
+  buf_printf(out, "\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n", body.len);
+  buf_append_str(out, denial->close ? "Connection: close\r\n\r\n" : "\r\n");
+  if (!denial->head_only)
+    buf_append(out, buf_span(&body));
+}

@@ -1,0 +1,28 @@
+/* denial: the answer that explains itself (P10): an HTTP response with the reason, the rule and what to type. */
+#ifndef SBX_PROXY_DENIAL_H
+#define SBX_PROXY_DENIAL_H
+
+#include "base/buf.h"
+#include "policy/decide.h"
+
+struct denial {
+  struct verdict verdict;
+  const struct host *host; /* NULL when the request named none that parses */
+  struct span host_text; /* as the client wrote it, when host is NULL; may be empty */
+  uint16_t port; /* 0 when unknown */
+  unsigned status; /* of the response, where it says more than denial_status() would; else 0 */
+  const char *cause; /* what exactly was wrong, or NULL */
+  bool close; /* the connection ends after this answer */
+  bool head_only; /* answers a HEAD request: no body */
+};
+
+/* The status that goes with a reason: 400, 403, 502, 503 or 504. */
+unsigned denial_status(const struct verdict *verdict);
+
+/* What the user can type to let the target pass, one line; "" where nothing helps. */
+void denial_fix(const struct denial *denial, struct buf *out);
+
+/* Appends the whole response: status line with a phrase that tells, JSON body {error, host, port, reason, rule, fix}. */
+void denial_render(const struct denial *denial, struct buf *out);
+
+#endif

@@ -1,0 +1,527 @@
+/* Theory of operation
+ *
+ * One client connection carries requests one after the other; each is judged by itself, also on a connection that is
+ * kept alive (F54), and answered before the next one is looked at, however many have been sent ahead.
+ *
+ *   HEAD ── CONNECT or request, allowed ──> REACH ── connected ──> EXCHANGE ── response complete ──> HEAD
+ *     │                                       │                       │
+ *     │ refused, body unread                  │ failed                ├─ 101 or CONNECT ──> TUNNEL ──> END
+ *     └───────────────> LINGER <──────────────┴───────────────────────┘ last response
+ *                          └──> END
+ *
+ * http_advance() runs the steps of the present state until none makes progress, then sets what to wait for. Callbacks
+ * (a socket, the dial, the timer) only call it; so no step is ever entered twice, and a client that sends a thousand
+ * requests ahead costs no stack.
+ *
+ * A last answer must reach a client that is still sending: closing with unread bytes makes the kernel send RST, which
+ * can overtake the answer. So after a last answer only our direction is ended (FIN), and what the client still sends is
+ * thrown away for a short while (F58).
+ *
+ * The origin's connection is kept for the next request of the same client connection to the same host and port, and for
+ * nothing else: no pool, so nothing can pass from one client to another.
+ */
+#include "proxy/http.h"
+
+#include "base/clock.h"
+#include "proxy/http_rewrite.h"
+#include "proxy/http_state.h"
+#include "proxy/notify.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define READS_PER_TURN 16
+#define LABEL_BYTES_MAX 2048
+#define REQUEST_BYTES_MAX (LIMITS_HTTP_HEAD_BYTES + 4096)
+#define ANSWER_BYTES_MAX (32 * 1024)
+
+static const struct verdict bad_request = { .allow = false, .reason = REASON_BAD_REQUEST };
+static const struct verdict over_limit = { .allow = false, .reason = REASON_LIMIT };
+
+static void advance(struct http *http);
+static void on_ready(void *data);
+
+void http_drop(struct http *http, struct buf *in, size_t count)
+{
+  buf_consume(in, count);
+  budget_give(&http->proxy->budget, count);
+  if (in->len == 0)
+    buf_free(in);
+}
+
+int http_fill(struct http *http, struct sock *sock, struct buf *in)
+{
+  struct proxy *proxy = http->proxy;
+  ssize_t n;
+
+  if (http->reads_left == 0)
+    return 0;
+  n = sock_recv(sock, proxy->scratch, LIMITS_HTTP_HEAD_BYTES - in->len);
+  if (n == -EAGAIN)
+    return 0;
+  http->reads_left--;
+  if (n <= 0)
+    return n ? (int)n : -ENODATA;
+  if (!budget_take(&proxy->budget, (size_t)n))
+    return -ENOBUFS;
+  buf_append(in, (struct span){ .ptr = proxy->scratch, .len = (size_t)n });
+  if (buf_error(in)) {
+    budget_give(&proxy->budget, (size_t)n);
+    return -ENOBUFS;
+  }
+  return 1;
+}
+
+/* The exchange. */
+
+static void exchange_open(struct http *http)
+{
+  http->open = true;
+  http->has_host = false;
+  http->verdict = bad_request;
+  http->event = "request";
+  http->connect = http->to_head = http->old_client = http->upgrade = http->can_retry = false;
+  http->close_client = true;
+  http->keep_origin = http->response_begun = http->body_refused = http->has_reached = http->dialled = false;
+  http->request_body = (struct http_body){ .done = true };
+  http->up = http->down = 0;
+  http->begun_ns = clock_mono_ns();
+  http->active_ms = loop_now_ms(http->proxy->loop);
+}
+
+void http_record(struct http *http, const struct verdict *verdict)
+{
+  struct span label = buf_span(&http->label);
+  struct audit_record record = {
+    .event = http->event,
+    .via = "http",
+    .reason = verdict->reason,
+    .port = http->has_host ? http->port : 0,
+    .ip = http->dialled ? &http->origin_addr : NULL,
+    .method = span_sub(label, 0, http->method_len),
+    .path = span_sub(label, http->method_len, label.len),
+    .rule = verdict->rule,
+    .up = http->up,
+    .down = http->down,
+    .ms = (clock_mono_ns() - http->begun_ns) / 1000000,
+  };
+
+  if (!http->open)
+    return;
+  record.host = span_of(http->has_host ? http->host.name : NULL);
+  record.verdict = !verdict->allow ? AUDIT_DENY : verdict->reason == REASON_ALLOWED ? AUDIT_ALLOW : AUDIT_ERROR;
+  audit_write(http->proxy->audit, &record);
+  http->open = false;
+  buf_free(&http->label);
+  http->method_len = 0;
+  buf_free(&http->request);
+}
+
+static void linger(struct http *http)
+{
+  sock_finish(&http->conn->client);
+  http_drop(http, &http->in, http->in.len);
+  http->lingering = false;
+  http->state = HTTP_LINGER;
+  loop_timer_set(http->conn->timer, LIMITS_HALF_CLOSED_MS);
+}
+
+static void await_head(struct http *http)
+{
+  http->in_scan = (struct http_scan){ 0 };
+  http->state = HTTP_HEAD;
+  loop_timer_set(http->conn->timer, http->in.len ? LIMITS_HEAD_MS : LIMITS_IDLE_MS);
+}
+
+/* host_text: how the client spelled a target that does not parse. */
+static void answer(struct http *http, const struct verdict *verdict, struct span host_text, unsigned status,
+                   const char *cause)
+{
+  buf_autofree struct buf out = BUF_INIT(ANSWER_BYTES_MAX);
+  struct denial denial = {
+    .verdict = *verdict,
+    .host = http->has_host ? &http->host : NULL,
+    .host_text = host_text,
+    .port = http->has_host ? http->port : 0,
+    .status = status,
+    .cause = cause,
+    .close = http->close_client || http->connect || !http->request_body.done,
+    .head_only = http->to_head,
+  };
+  int r;
+
+  denial_render(&denial, &out);
+  if (!verdict->allow)
+    notify_denied(http->proxy->control, &denial);
+  http_record(http, verdict);
+  r = buf_error(&out) ? buf_error(&out) : sock_send(&http->conn->client, buf_span(&out), false);
+  if (r < 0)
+    http->state = HTTP_END;
+  else if (denial.close)
+    linger(http);
+  else
+    await_head(http);
+}
+
+void http_refuse(struct http *http, const struct verdict *verdict, unsigned status, const char *cause)
+{
+  sock_close(&http->origin, true);
+  http_drop(http, &http->origin_in, http->origin_in.len);
+  if (!http->response_begun) {
+    answer(http, verdict, (struct span){ 0 }, status, cause);
+    return;
+  }
+  /* Half a response is out: only a reset tells the client that the rest will not come. */
+  http_record(http, verdict);
+  sock_close(&http->conn->client, true);
+  http->state = HTTP_END;
+}
+
+void http_fail(struct http *http, enum reason reason, const char *cause)
+{
+  struct verdict verdict = http->verdict;
+
+  verdict.reason = reason;
+  http_refuse(http, &verdict, 0, cause);
+}
+
+void http_done(struct http *http)
+{
+  http_record(http, &http->verdict);
+  if (!http->keep_origin || !http->request_body.done || http->body_refused || http->origin_in.len ||
+      http->origin.eof) {
+    http_drop(http, &http->origin_in, http->origin_in.len);
+    sock_close(&http->origin, !http->request_body.done);
+  }
+  if (http->close_client)
+    linger(http);
+  else
+    await_head(http);
+}
+
+/* HEAD. */
+
+static void on_reached(void *data, const struct reach_result *result)
+{
+  struct http *http = data;
+
+  http->reached = *result;
+  http->has_reached = true;
+  advance(http);
+}
+
+void http_reach(struct http *http)
+{
+  sock_close(&http->origin, false);
+  http_drop(http, &http->origin_in, http->origin_in.len);
+  http->has_reached = false;
+  http->state = HTTP_REACH;
+  loop_timer_stop(http->conn->timer);
+  reach_start(http->proxy, &http->host, http->port, &http->verdict, on_reached, http, &http->reach);
+}
+
+static bool origin_serves(const struct http *http)
+{
+  return http->origin.fd >= 0 && !http->connect && http->origin_port == http->port &&
+         strcmp(http->origin_host.name, http->host.name) == 0;
+}
+
+/* Methods that may be sent again when a kept connection closes under the first try (RFC 9110, 9.2.2). */
+static bool is_repeatable(struct span method)
+{
+  return span_equal(method, SPAN("GET")) || span_equal(method, SPAN("HEAD")) || span_equal(method, SPAN("OPTIONS"));
+}
+
+static void note_request(struct http *http, const struct http_head *head, const struct http_target *target)
+{
+  http->host = target->host;
+  http->port = target->port;
+  http->has_host = true;
+  http->upgrade = !http->connect && http_rewrite_wants_upgrade(head);
+  http->can_retry = http->request_body.done && !http->upgrade && is_repeatable(head->method);
+  http->close_client = http->old_client || http_head_lists(head, "connection", SPAN("close")) ||
+                       http_head_lists(head, "proxy-connection", SPAN("close"));
+  if (http->connect) {
+    http->event = "connect";
+    return;
+  }
+  buf_append(&http->label, span_sub(http_target_path(target), 0, LABEL_BYTES_MAX));
+  http_rewrite_request(head, target, &http->request);
+}
+
+/* Everything about the request that can be wrong. 0, or the error with the reason in *ret_reason. */
+static int check_request(struct http *http, const struct http_head *head, struct err *err,
+                         struct http_target *ret_target, enum reason *ret_reason)
+{
+  int r = http_rewrite_check_request(head, err);
+
+  *ret_reason = REASON_BAD_REQUEST;
+  if (r == 0)
+    r = http_body_of_request(head, err, &http->request_body);
+  if (r == 0 && http->connect && !http->request_body.done)
+    r = err_set(err, EBADMSG, "CONNECT has a body");
+  if (r < 0)
+    return r;
+  if (http->connect)
+    r = http_target_parse_authority(head->target, err, ret_target);
+  else
+    r = http_target_parse_absolute(head->target, err, ret_target);
+  if (r == -EINVAL)
+    *ret_reason = REASON_BAD_TARGET;
+  return r;
+}
+
+/* Judges a parsed request, whose head are the first len bytes of in, and sends it on its way. */
+static void begin_request(struct http *http, const struct http_head *head, size_t len)
+{
+  struct err err = ERR_INIT;
+  struct http_target target;
+  enum reason reason;
+
+  http->connect = span_equal(head->method, SPAN("CONNECT"));
+  http->to_head = span_equal(head->method, SPAN("HEAD"));
+  http->old_client = head->minor == 0;
+  http->method_len = head->method.len < LABEL_BYTES_MAX ? head->method.len : LABEL_BYTES_MAX;
+  buf_append(&http->label, span_sub(head->method, 0, http->method_len));
+  if (check_request(http, head, &err, &target, &reason) < 0) {
+    answer(http, &(struct verdict){ .reason = reason }, http_target_authority(head->target), 0, err.message);
+    return;
+  }
+  note_request(http, head, &target);
+  /* Everything that is needed of the head has been copied. */
+  http_drop(http, &http->in, len);
+  if (buf_error(&http->request)) {
+    http->close_client = true;
+    answer(http, &over_limit, (struct span){ 0 }, 431, "the request head is too large");
+    return;
+  }
+  http->verdict = decide_target(http->proxy->policy, &http->host, http->port);
+  if (!http->verdict.allow)
+    answer(http, &http->verdict, (struct span){ 0 }, 0, NULL);
+  else if (origin_serves(http))
+    http_exchange_begin(http);
+  else
+    http_reach(http);
+}
+
+static void take_request(struct http *http, size_t len)
+{
+  struct http_head head;
+  struct err err = ERR_INIT;
+  int r;
+
+  exchange_open(http);
+  r = http_head_parse_request(span_sub(buf_span(&http->in), 0, len), &err, &head);
+  if (r < 0) {
+    answer(http, r == -E2BIG ? &over_limit : &bad_request, (struct span){ 0 }, r == -E2BIG ? 431 : 0, err.message);
+    return;
+  }
+  begin_request(http, &head, len);
+}
+
+/* A head that cannot become a request. */
+static void refuse_head(struct http *http, const struct verdict *verdict, unsigned status, const char *cause)
+{
+  exchange_open(http);
+  answer(http, verdict, (struct span){ 0 }, status, cause);
+}
+
+static bool step_head(struct http *http)
+{
+  struct sock *client = &http->conn->client;
+  bool empty = http->in.len == 0;
+  size_t len = 0;
+  int r;
+
+  /* A kept origin has nothing to say between requests but that it closes; bytes would answer a request to come. */
+  if (http->origin.readable)
+    sock_close(&http->origin, false);
+  if (sock_pending(client))
+    return false;
+  r = empty ? 0 : http_head_scan(&http->in_scan, buf_span(&http->in), &len);
+  if (r > 0)
+    take_request(http, len);
+  else if (r < 0)
+    refuse_head(http, &bad_request, 0, "a line of the head does not end in CRLF, or has a CR or NUL in it");
+  else if (http->in.len >= LIMITS_HTTP_HEAD_BYTES)
+    refuse_head(http, &over_limit, 431, "the request head is too large");
+  else
+    r = http_fill(http, client, &http->in);
+  if (r == -ENOBUFS)
+    refuse_head(http, &over_limit, 0, "the proxy's memory is used up");
+  else if (r < 0 && http->state == HTTP_HEAD && (client->eof || client->error))
+    http->state = HTTP_END;
+  else if (r > 0 && empty && http->state == HTTP_HEAD)
+    loop_timer_set(http->conn->timer, LIMITS_HEAD_MS);
+  return r != 0 || http->state != HTTP_HEAD;
+}
+
+/* REACH. */
+
+static bool step_reach(struct http *http)
+{
+  const struct reach_result *result = &http->reached;
+  int r;
+
+  if (!http->has_reached)
+    return false;
+  http->has_reached = false;
+  http->dialled = result->has_addr;
+  http->origin_addr = result->addr;
+  if (result->fd < 0) {
+    answer(http, &result->verdict, (struct span){ 0 }, 0, result->cause);
+    return true;
+  }
+  r = sock_open(&http->origin, http->proxy->loop, &http->proxy->budget, result->fd, on_ready, http);
+  if (r < 0) {
+    http_fail(http, REASON_LIMIT, strerror(-r));
+    return true;
+  }
+  http->verdict = result->verdict;
+  http->origin_host = http->host;
+  http->origin_port = http->port;
+  if (http->connect) {
+    r = sock_send(&http->conn->client, SPAN("HTTP/1.1 200 Connection established\r\n\r\n"), false);
+    if (r == 0)
+      http_tunnel(http);
+    else
+      http->state = HTTP_END;
+  } else {
+    http_exchange_begin(http);
+  }
+  return true;
+}
+
+/* LINGER. */
+
+static bool step_linger(struct http *http)
+{
+  struct sock *client = &http->conn->client;
+  ssize_t n;
+
+  if (!http->lingering && !sock_pending(client)) {
+    http->lingering = true;
+    loop_timer_set(http->conn->timer, LIMITS_LINGER_MS);
+  }
+  if (http->reads_left == 0)
+    return false;
+  http->reads_left--;
+  n = sock_recv(client, http->proxy->scratch, sizeof http->proxy->scratch);
+  if (n == -EAGAIN || (n == 0 && sock_pending(client)))
+    return false;
+  if (n <= 0)
+    http->state = HTTP_END;
+  return true;
+}
+
+/* All states. */
+
+static bool step(struct http *http)
+{
+  switch (http->state) {
+  case HTTP_HEAD:
+    return step_head(http);
+  case HTTP_REACH:
+    return step_reach(http);
+  case HTTP_EXCHANGE:
+    return http_exchange_step(http);
+  case HTTP_LINGER:
+    return step_linger(http);
+  case HTTP_TUNNEL:
+  case HTTP_END:
+  default:
+    return false;
+  }
+}
+
+static void watch(struct http *http)
+{
+  struct sock *client = &http->conn->client;
+  bool exchange = http->state == HTTP_EXCHANGE;
+  bool body = !http->request_body.done && !http->body_refused && !sock_pending(&http->origin) && !http->in.len;
+
+  sock_watch(client, http->state == HTTP_LINGER || (http->state == HTTP_HEAD && !sock_pending(client)) ||
+                         (exchange && body));
+  sock_watch(&http->origin, http->state == HTTP_HEAD || (exchange && !sock_pending(client)));
+}
+
+/* May free http. */
+static void advance(struct http *http)
+{
+  if (http->advancing)
+    return;
+  http->advancing = true;
+  http->reads_left = READS_PER_TURN;
+  while (step(http))
+    ;
+  http->advancing = false;
+  if (http->state == HTTP_END)
+    conn_end(http->conn);
+  else if (http->state != HTTP_TUNNEL)
+    watch(http);
+}
+
+static void on_ready(void *data)
+{
+  advance(data);
+}
+
+void http_start(struct conn *conn, struct span first)
+{
+  struct http *http = mem_calloc(1, sizeof *http);
+
+  if (!http || !budget_take(&conn->proxy->budget, first.len)) {
+    free(http);
+    conn_end(conn);
+    return;
+  }
+  http->conn = conn;
+  http->proxy = conn->proxy;
+  http->in = (struct buf)BUF_INIT(LIMITS_HTTP_HEAD_BYTES);
+  http->origin_in = (struct buf)BUF_INIT(LIMITS_HTTP_HEAD_BYTES);
+  http->request = (struct buf)BUF_INIT(REQUEST_BYTES_MAX);
+  http->label = (struct buf)BUF_INIT(2 * LABEL_BYTES_MAX);
+  sock_init(&http->origin);
+  buf_append(&http->in, first);
+  conn->http = http;
+  sock_own(&conn->client, on_ready, http);
+  if (buf_error(&http->in)) {
+    budget_give(&http->proxy->budget, first.len);
+    http->state = HTTP_END;
+  } else if (conn->over) {
+    refuse_head(http, &over_limit, 0, "too many connections are open");
+  }
+  advance(http);
+}
+
+void http_timeout(struct http *http)
+{
+  uint64_t silent = loop_now_ms(http->proxy->loop) - http->active_ms;
+
+  if (http->state == HTTP_HEAD && http->in.len)
+    refuse_head(http, &over_limit, 408, "the request head did not come in time");
+  else if (http->state == HTTP_EXCHANGE && silent < LIMITS_IDLE_MS)
+    loop_timer_set(http->conn->timer, LIMITS_IDLE_MS - silent);
+  else if (http->state == HTTP_EXCHANGE)
+    http_fail(http, REASON_LIMIT, "nothing has moved for too long");
+  else if (http->state == HTTP_TUNNEL && relay_time_left(&http->relay))
+    loop_timer_set(http->conn->timer, relay_time_left(&http->relay));
+  else
+    http->state = HTTP_END;
+  advance(http);
+}
+
+void http_free(struct http *http)
+{
+  http->up += http->relay.up;
+  http->down += http->relay.down;
+  http_record(http, &http->verdict);
+  reach_cancel(&http->reach);
+  sock_close(&http->origin, false);
+  http_drop(http, &http->in, http->in.len);
+  http_drop(http, &http->origin_in, http->origin_in.len);
+  buf_free(&http->request);
+  buf_free(&http->label);
+  http->conn->http = NULL;
+  free(http);
+}

@@ -1,0 +1,329 @@
+/* Theory of operation
+ *
+ * While an exchange runs, two things move side by side: the request's body to the origin and responses to the client.
+ * Each moves one read at a time, and only while the other side's queue is empty (back-pressure).
+ *
+ * A final response may come before the request's body is out. The origin then stands in the middle of a message, and so
+ * does the client: the response is passed on with "Connection: close", and when it is complete the origin's connection
+ * is dropped and the client's ends (F58). When the origin stops reading (EPIPE) the rest of the body is not read any
+ * more, and its response is still waited for.
+ *
+ *   1xx       passed on, and waited on (F57); not to a client of HTTP/1.0, which does not know them
+ *   101       only where an upgrade was asked for and the request is out: both connections become a tunnel
+ *   end of file, no response yet   the request is sent again on a new connection where that is safe, else 502
+ *   end of file inside a response  the client is reset, unless the end of file is the response's end
+ */
+#include "proxy/http_rewrite.h"
+#include "proxy/http_state.h"
+
+#include <errno.h>
+
+#define RESPONSE_BYTES_MAX (LIMITS_HTTP_HEAD_BYTES + 4096)
+
+static void note_activity(struct http *http)
+{
+  http->active_ms = loop_now_ms(http->proxy->loop);
+}
+
+void http_exchange_begin(struct http *http)
+{
+  bool more = !http->request_body.done && http->in.len > 0;
+  int r;
+
+  http->state = HTTP_EXCHANGE;
+  http->dialled = true;
+  http->origin_scan = (struct http_scan){ 0 };
+  note_activity(http);
+  loop_timer_set(http->conn->timer, LIMITS_IDLE_MS);
+  r = sock_send(&http->origin, buf_span(&http->request), more);
+  if (r == -ENOBUFS)
+    http_fail(http, REASON_LIMIT, "the proxy's memory is used up");
+  else if (r < 0)
+    http->body_refused = true; /* the origin has closed: reading from it will tell */
+  if (!http->can_retry)
+    buf_free(&http->request);
+}
+
+/* The origin closed or failed before a response began. */
+static void origin_lost(struct http *http, const char *cause)
+{
+  if (!http->can_retry) {
+    http_fail(http, REASON_UPSTREAM_CLOSED, cause);
+    return;
+  }
+  http->can_retry = false;
+  http->body_refused = false;
+  http_reach(http);
+}
+
+/* The client has gone, or broken its framing: there is nobody to answer. */
+static void client_lost(struct http *http)
+{
+  http->state = HTTP_END;
+}
+
+/* Sends on what of bytes belongs to the request's body. Returns how many bytes do, or -errno when it has dealt with an
+ * error. */
+static ssize_t send_body(struct http *http, struct span bytes)
+{
+  size_t len = 0;
+  int r = http_body_take(&http->request_body, bytes, &len);
+
+  if (r < 0) {
+    struct verdict verdict = { .allow = false, .reason = REASON_BAD_REQUEST };
+
+    http_refuse(http, &verdict, 0, "the framing of the body is broken");
+    return r;
+  }
+  r = sock_send(&http->origin, span_sub(bytes, 0, len), false);
+  if (r == -ENOBUFS) {
+    http_fail(http, REASON_LIMIT, "the proxy's memory is used up");
+    return r;
+  }
+  if (r < 0)
+    http->body_refused = true;
+  http->up += len;
+  note_activity(http);
+  return (ssize_t)len;
+}
+
+/* A read went past the end of the body: the rest begins the next request. */
+static void keep_rest(struct http *http, struct span rest)
+{
+  if (!rest.len)
+    return;
+  if (budget_take(&http->proxy->budget, rest.len))
+    buf_append(&http->in, rest);
+  else
+    http->close_client = true;
+}
+
+static bool move_request(struct http *http)
+{
+  struct proxy *proxy = http->proxy;
+  struct span bytes = buf_span(&http->in);
+  bool held = bytes.len > 0;
+  ssize_t n;
+
+  if (http->request_body.done || http->body_refused || sock_pending(&http->origin))
+    return false;
+  if (!held) {
+    if (http->reads_left == 0)
+      return false;
+    n = sock_recv(&http->conn->client, proxy->scratch, sizeof proxy->scratch);
+    if (n == -EAGAIN)
+      return false;
+    http->reads_left--;
+    if (n <= 0) {
+      client_lost(http);
+      return true;
+    }
+    bytes = (struct span){ .ptr = proxy->scratch, .len = (size_t)n };
+  }
+  n = send_body(http, bytes);
+  if (n >= 0 && held)
+    http_drop(http, &http->in, (size_t)n);
+  else if (n >= 0)
+    keep_rest(http, span_sub(bytes, (size_t)n, bytes.len));
+  return true;
+}
+
+/* Passes a response head on. more: bytes of its body follow at once. */
+static int send_head(struct http *http, const struct http_head *head, bool upgrade, bool more)
+{
+  buf_autofree struct buf out = BUF_INIT(RESPONSE_BYTES_MAX);
+
+  http_rewrite_response(head, http->close_client, upgrade, &out);
+  if (buf_error(&out))
+    return buf_error(&out);
+  return sock_send(&http->conn->client, buf_span(&out), more);
+}
+
+static void take_interim(struct http *http, const struct http_head *head, size_t len)
+{
+  bool upgrade = head->status == 101;
+
+  if (upgrade && (!http->upgrade || !http->request_body.done)) {
+    http_fail(http, REASON_BAD_RESPONSE, "it switches protocols unasked");
+    return;
+  }
+  if (!http->old_client && send_head(http, head, upgrade, false) < 0) {
+    client_lost(http);
+    return;
+  }
+  http_drop(http, &http->origin_in, len);
+  http->origin_scan = (struct http_scan){ 0 };
+  http->can_retry = false;
+  if (upgrade) {
+    http->event = "upgrade";
+    http_tunnel(http);
+  }
+}
+
+static void take_final(struct http *http, const struct http_head *head, size_t len)
+{
+  bool endless = http->response_body.kind == HTTP_BODY_CLOSE;
+
+  if (endless || !http->request_body.done)
+    http->close_client = true;
+  http->keep_origin = !endless && head->minor > 0 && !http_head_lists(head, "connection", SPAN("close"));
+  http->response_begun = true;
+  http->can_retry = false;
+  if (send_head(http, head, false, !http->response_body.done && http->origin_in.len > len) < 0)
+    client_lost(http);
+  else
+    http_drop(http, &http->origin_in, len);
+}
+
+static void take_response(struct http *http, size_t len)
+{
+  struct http_head head;
+  struct err err = ERR_INIT;
+  int r = http_head_parse_response(span_sub(buf_span(&http->origin_in), 0, len), &err, &head);
+
+  if (r == 0)
+    r = http_rewrite_check_response(&head, &err);
+  if (r == 0)
+    r = http_body_of_response(&head, http->to_head, &err, &http->response_body);
+  if (r == 0 && http->old_client && http->response_body.kind == HTTP_BODY_CHUNKED)
+    r = err_set(&err, EBADMSG, "it is chunked, which a client of HTTP/1.0 cannot read");
+  if (r < 0)
+    http_fail(http, REASON_BAD_RESPONSE, err.message);
+  else if (head.status < 200)
+    take_interim(http, &head, len);
+  else
+    take_final(http, &head, len);
+}
+
+/* Whether bytes may be the beginning of a response: an origin that speaks something else would never end its head. */
+static bool is_response_start(struct span bytes)
+{
+  return span_starts_with(SPAN("HTTP/1."), span_sub(bytes, 0, sizeof "HTTP/1." - 1));
+}
+
+static bool read_response_head(struct http *http)
+{
+  struct span bytes = buf_span(&http->origin_in);
+  size_t len = 0;
+  int r = bytes.len ? http_head_scan(&http->origin_scan, bytes, &len) : 0;
+
+  if (r < 0 || !is_response_start(bytes)) {
+    http_fail(http, REASON_BAD_RESPONSE, "it does not begin with a well-formed HTTP/1 head");
+    return true;
+  }
+  if (r > 0) {
+    take_response(http, len);
+    return true;
+  }
+  if (bytes.len >= LIMITS_HTTP_HEAD_BYTES) {
+    http_fail(http, REASON_BAD_RESPONSE, "its head is too large");
+    return true;
+  }
+  r = http_fill(http, &http->origin, &http->origin_in);
+  if (r == -ENOBUFS)
+    http_fail(http, REASON_LIMIT, "the proxy's memory is used up");
+  else if (r < 0)
+    origin_lost(http, r == -ENODATA ? NULL : strerror(-r));
+  else if (r > 0)
+    note_activity(http);
+  return r != 0;
+}
+
+/* Sends on what of bytes belongs to the response's body. */
+static void send_response_body(struct http *http, struct span bytes)
+{
+  size_t len = 0;
+
+  if (http_body_take(&http->response_body, bytes, &len) < 0) {
+    http_fail(http, REASON_BAD_RESPONSE, NULL);
+    return;
+  }
+  if (sock_send(&http->conn->client, span_sub(bytes, 0, len), false) < 0) {
+    client_lost(http);
+    return;
+  }
+  if (len < bytes.len)
+    http->keep_origin = false; /* it sends more than its response: out of step */
+  http->down += len;
+  note_activity(http);
+}
+
+static bool read_response_body(struct http *http)
+{
+  struct proxy *proxy = http->proxy;
+  size_t held = http->origin_in.len;
+  ssize_t n;
+
+  if (http->response_body.done) {
+    http_done(http);
+    return true;
+  }
+  if (held) {
+    send_response_body(http, buf_span(&http->origin_in));
+    http_drop(http, &http->origin_in, http->origin_in.len);
+    return true;
+  }
+  if (http->reads_left == 0)
+    return false;
+  n = sock_recv(&http->origin, proxy->scratch, sizeof proxy->scratch);
+  if (n == -EAGAIN)
+    return false;
+  http->reads_left--;
+  if (n > 0)
+    send_response_body(http, (struct span){ .ptr = proxy->scratch, .len = (size_t)n });
+  else if (n == 0 && http->response_body.kind == HTTP_BODY_CLOSE)
+    http_done(http);
+  else
+    http_fail(http, REASON_UPSTREAM_CLOSED, NULL);
+  return true;
+}
+
+bool http_exchange_step(struct http *http)
+{
+  bool moved;
+
+  if (http->conn->client.error) {
+    client_lost(http);
+    return true;
+  }
+  moved = move_request(http);
+  if (http->state != HTTP_EXCHANGE)
+    return true;
+  if (sock_pending(&http->conn->client))
+    return moved;
+  if (http->response_begun)
+    return read_response_body(http) || moved;
+  return read_response_head(http) || moved;
+}
+
+static void on_tunnel_done(void *data)
+{
+  struct http *http = data;
+
+  http->state = HTTP_END;
+  /* Inside http_advance() the connection ends there. */
+  if (!http->advancing)
+    conn_end(http->conn);
+}
+
+void http_tunnel(struct http *http)
+{
+  int r = 0;
+
+  http->state = HTTP_TUNNEL;
+  http->up = http->in.len;
+  http->down = http->origin_in.len;
+  if (http->in.len)
+    r = sock_send(&http->origin, buf_span(&http->in), false);
+  if (r == 0 && http->origin_in.len)
+    r = sock_send(&http->conn->client, buf_span(&http->origin_in), false);
+  http_drop(http, &http->in, http->in.len);
+  http_drop(http, &http->origin_in, http->origin_in.len);
+  buf_free(&http->request);
+  if (r < 0) {
+    http->state = HTTP_END;
+    return;
+  }
+  loop_timer_set(http->conn->timer, LIMITS_IDLE_MS);
+  relay_start(&http->relay, http->proxy, &http->conn->client, &http->origin, on_tunnel_done, http);
+}

@@ -1,0 +1,168 @@
+#include "proxy/http_rewrite.h"
+
+#include "base/mem.h"
+
+#include <errno.h>
+
+#define HTTP_PORT 80
+#define CONNECTION_ELEMENTS_MAX 32
+
+/* Fields of one hop, dropped whether Connection names them or not. */
+static const char *const hop_fields[] = {
+  "connection", "http2-settings", "keep-alive", "proxy-connection", "te", "trailer", "upgrade",
+};
+
+/* Fields that Connection may not name: dropping them would change what the message is. */
+static const char *const kept_fields[] = { "content-length", "host", "transfer-encoding" };
+
+static bool is_one_of(struct span name, const char *const *list, size_t count)
+{
+  for (size_t i = 0; i < count; i++)
+    if (span_equal_nocase(name, span_of(list[i])))
+      return true;
+  return false;
+}
+
+static int check_connection(const struct http_head *head, struct err *err)
+{
+  size_t elements = 0;
+
+  for (size_t i = 0; i < head->field_count; i++) {
+    struct span rest = head->fields[i].value;
+    struct span part;
+
+    if (!span_equal_nocase(head->fields[i].name, SPAN("connection")))
+      continue;
+    while (span_split(&rest, ',', &part)) {
+      if (++elements > CONNECTION_ELEMENTS_MAX)
+        return err_set(err, EBADMSG, "the Connection header has more than %d elements", CONNECTION_ELEMENTS_MAX);
+      if (is_one_of(span_trim(part), kept_fields, MEM_COUNT(kept_fields)))
+        return err_set(err, EBADMSG, "the Connection header names a field that must not be dropped");
+    }
+  }
+  return 0;
+}
+
+int http_rewrite_check_request(const struct http_head *head, struct err *err)
+{
+  size_t count;
+  const struct http_field *field = http_head_find(head, "host", &count);
+  struct err ignored = ERR_INIT;
+  struct host host;
+  uint16_t port;
+
+  if (count > 1)
+    return err_set(err, EBADMSG, "Host is given twice");
+  if (!field && head->minor > 0)
+    return err_set(err, EBADMSG, "there is no Host header");
+  /* It is not used, but a malformed one is a sign of something that another parser would read differently. */
+  if (field && field->value.len && host_parse_target(field->value, HTTP_PORT, &ignored, &host, &port) < 0)
+    return err_set(err, EBADMSG, "the Host header is not well formed");
+  return check_connection(head, err);
+}
+
+int http_rewrite_check_response(const struct http_head *head, struct err *err)
+{
+  return check_connection(head, err);
+}
+
+bool http_rewrite_wants_upgrade(const struct http_head *head)
+{
+  size_t count;
+  const struct http_field *field = http_head_find(head, "upgrade", &count);
+
+  /* Switching to h2c would carry requests past the per-request judgement ("h2c smuggling"); RFC 9113 has dropped it. */
+  return count == 1 && head->minor > 0 && http_head_lists(head, "connection", SPAN("upgrade")) &&
+         !http_head_lists(head, "upgrade", SPAN("h2c")) && field->value.len > 0;
+}
+
+static bool is_dropped(const struct http_head *head, struct span name)
+{
+  if (is_one_of(name, hop_fields, MEM_COUNT(hop_fields)))
+    return true;
+  if (span_equal_nocase(span_sub(name, 0, 6), SPAN("proxy-")))
+    return true;
+  return http_head_lists(head, "connection", name);
+}
+
+static void append_field(struct buf *out, struct span name, struct span value)
+{
+  buf_append(out, name);
+  buf_append(out, SPAN(": "));
+  buf_append(out, value);
+  buf_append(out, SPAN("\r\n"));
+}
+
+static void append_fields(const struct http_head *head, bool drop_host, bool drop_framing, struct buf *out)
+{
+  for (size_t i = 0; i < head->field_count; i++) {
+    struct span name = head->fields[i].name;
+
+    if (is_dropped(head, name) || (drop_host && span_equal_nocase(name, SPAN("host"))))
+      continue;
+    if (drop_framing &&
+        (span_equal_nocase(name, SPAN("content-length")) || span_equal_nocase(name, SPAN("transfer-encoding"))))
+      continue;
+    append_field(out, name, head->fields[i].value);
+  }
+}
+
+static void append_upgrade(const struct http_head *head, struct buf *out)
+{
+  const struct http_field *field = http_head_find(head, "upgrade", NULL);
+
+  if (field) {
+    append_field(out, SPAN("Connection"), SPAN("Upgrade"));
+    append_field(out, SPAN("Upgrade"), field->value);
+  }
+}
+
+/* The path and query in origin-form (RFC 9112, 3.2.1), or "*" for an OPTIONS request of the whole server (3.2.4). */
+static void append_path(const struct http_head *head, const struct http_target *target, struct buf *out)
+{
+  if (target->path.len == 0)
+    buf_append(out, span_equal(head->method, SPAN("OPTIONS")) ? SPAN("*") : SPAN("/"));
+  else if (target->path.ptr[0] == '?')
+    buf_append_byte(out, '/');
+  buf_append(out, target->path);
+}
+
+void http_rewrite_request(const struct http_head *head, const struct http_target *target, struct buf *out)
+{
+  bool v6 = target->host.kind == HOST_ADDR && target->host.addr.family == ADDR_V6;
+
+  buf_append(out, head->method);
+  buf_append_byte(out, ' ');
+  append_path(head, target, out);
+  /* A client of HTTP/1.0 could not read a chunked answer: its version is passed on. */
+  buf_printf(out, " HTTP/1.%u\r\n", head->minor);
+  if (target->port != HTTP_PORT) {
+    buf_append_str(out, "Host: ");
+    host_print_target(&target->host, target->port, out);
+    buf_append_str(out, "\r\n");
+  } else {
+    buf_printf(out, "Host: %s%s%s\r\n", v6 ? "[" : "", target->host.name, v6 ? "]" : "");
+  }
+  append_fields(head, true, false, out);
+  if (http_rewrite_wants_upgrade(head))
+    append_upgrade(head, out);
+  else if (http_head_lists(head, "te", SPAN("trailers")))
+    buf_append_str(out, "Connection: TE\r\nTE: trailers\r\n");
+  buf_append_str(out, "\r\n");
+}
+
+void http_rewrite_response(const struct http_head *head, bool close, bool upgrade, struct buf *out)
+{
+  /* These have no body and no framing fields (RFC 9110, 8.6; RFC 9112, 6.1); a client that read them would go astray. */
+  bool bare = head->status < 200 || head->status == 204;
+
+  buf_printf(out, "HTTP/1.1 %u ", head->status);
+  buf_append(out, head->phrase);
+  buf_append_str(out, "\r\n");
+  append_fields(head, false, bare, out);
+  if (upgrade)
+    append_upgrade(head, out);
+  else if (close && head->status >= 200)
+    buf_append_str(out, "Connection: close\r\n");
+  buf_append_str(out, "\r\n");
+}

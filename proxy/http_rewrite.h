@@ -1,0 +1,31 @@
+/* http_rewrite: the head that goes on to the other side (RFC 9110, section 7.6). Pure.
+ *
+ * Dropped: Connection and every field that it names, Keep-Alive, Proxy-* (F61), TE (but "trailers"), Trailer, Upgrade
+ * (but one that was asked for, and never h2c), HTTP2-Settings. Host is written anew from the target. Content-Length and
+ * Transfer-Encoding pass, since bodies pass as they are. No Via and no Forwarded is added: an origin need not learn
+ * that its client sits in a sandbox.
+ */
+#ifndef SBX_PROXY_HTTP_REWRITE_H
+#define SBX_PROXY_HTTP_REWRITE_H
+
+#include "base/buf.h"
+#include "proxy/http_head.h"
+#include "proxy/http_target.h"
+
+/* Checks what the rewriting relies on: exactly one well-formed Host (none is allowed in HTTP/1.0), and a Connection
+ * header that neither names a field which frames or routes the message nor has more than 32 elements. 0 or -EBADMSG. */
+int http_rewrite_check_request(const struct http_head *head, struct err *err);
+int http_rewrite_check_response(const struct http_head *head, struct err *err);
+
+/* Whether the request asks for a change of protocol that may be passed on. */
+bool http_rewrite_wants_upgrade(const struct http_head *head);
+
+/* Appends the origin-form request for target. Look at buf_error afterwards. */
+void http_rewrite_request(const struct http_head *head, const struct http_target *target, struct buf *out);
+
+/* Appends the response head.
+ * close     the connection to the client ends after this response: say so
+ * upgrade   the response is the 101 that the client asked for */
+void http_rewrite_response(const struct http_head *head, bool close, bool upgrade, struct buf *out);
+
+#endif

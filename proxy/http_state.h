@@ -1,0 +1,100 @@
+/* http_state: the state of one client's HTTP connection; shared by http.c (requests, answers, the life of the
+ * connection) and http_exchange.c (an exchange with an origin), and by nothing else. */
+#ifndef SBX_PROXY_HTTP_STATE_H
+#define SBX_PROXY_HTTP_STATE_H
+
+#include "proxy/conn.h"
+#include "proxy/http_body.h"
+#include "proxy/reach.h"
+#include "proxy/relay.h"
+
+/* What a state permits. "client" and "origin" are the two sockets. */
+enum http_state {
+  HTTP_HEAD, /* read client for a request head; an origin kept from before may only be closed */
+  HTTP_REACH, /* neither; resolving and dialling go on */
+  HTTP_EXCHANGE, /* client → origin: the request's body; origin → client: responses */
+  HTTP_TUNNEL, /* the relay owns both */
+  HTTP_LINGER, /* a last answer has been sent: read client and throw away */
+  HTTP_END, /* neither; the connection ends as soon as control is back in http_advance() */
+};
+
+struct http {
+  struct conn *conn;
+  struct proxy *proxy;
+  enum http_state state;
+  bool advancing; /* http_advance() is on the stack */
+  unsigned reads_left; /* in this turn of the loop, so that one connection cannot hold up the others */
+  struct buf in; /* from the client, not consumed yet */
+  struct http_scan in_scan;
+
+  struct sock origin; /* kept between the requests for one target */
+  struct host origin_host; /* what it was dialled for */
+  uint16_t origin_port;
+  struct addr origin_addr;
+  struct buf origin_in; /* from the origin, not consumed yet */
+  struct http_scan origin_scan;
+
+  /* The exchange; set anew by each request. */
+  bool open; /* between the parsing of a request and its line in the audit */
+  bool has_host;
+  struct host host;
+  uint16_t port;
+  struct verdict verdict;
+  const char *event; /* for the audit */
+  bool connect; /* the method is CONNECT */
+  bool to_head; /* the method is HEAD */
+  bool old_client; /* HTTP/1.0 */
+  bool upgrade; /* a 101 is allowed */
+  bool can_retry; /* may be sent a second time when a kept origin turns out to be gone */
+  bool close_client; /* the client's connection ends after the response */
+  bool keep_origin; /* the origin's connection may serve another request */
+  bool response_begun; /* the final response's head has gone to the client */
+  bool body_refused; /* the origin takes no more of the request's body */
+  struct http_body request_body;
+  struct http_body response_body;
+  struct buf request; /* the rewritten head */
+  struct buf label; /* method and path, for the audit */
+  size_t method_len;
+  struct reach *reach;
+  struct reach_result reached;
+  bool has_reached;
+  bool dialled; /* origin_addr is what this exchange talked to */
+  uint64_t up;
+  uint64_t down;
+  uint64_t begun_ns;
+  uint64_t active_ms;
+  bool lingering;
+  struct relay relay;
+};
+
+/* http.c */
+
+/* Refuses or fails the exchange with an answer to the client, or cuts the client off where a response has begun.
+ * cause may be NULL. status 0: by the reason. */
+void http_refuse(struct http *http, const struct verdict *verdict, unsigned status, const char *cause);
+void http_fail(struct http *http, enum reason reason, const char *cause);
+
+/* Writes the exchange's line and frees what it held. */
+void http_record(struct http *http, const struct verdict *verdict);
+
+/* The response is complete: next request, or end. */
+void http_done(struct http *http);
+
+/* Resolves and dials the exchange's target. */
+void http_reach(struct http *http);
+
+/* Reads into in (at most up to LIMITS_HTTP_HEAD_BYTES). 1; 0 nothing now; -ENODATA at the end; -ENOBUFS; -errno. */
+int http_fill(struct http *http, struct sock *sock, struct buf *in);
+/* Drops consumed bytes of in. */
+void http_drop(struct http *http, struct buf *in, size_t count);
+
+/* http_exchange.c */
+
+/* Sends the request's head to the origin. */
+void http_exchange_begin(struct http *http);
+/* Moves what there is to move, a bounded amount. True when it did something. */
+bool http_exchange_step(struct http *http);
+/* Makes both sockets one tunnel, with what has already been read. */
+void http_tunnel(struct http *http);
+
+#endif

@@ -1,0 +1,64 @@
+#include "proxy/http_target.h"
+
+#include <errno.h>
+
+#define HTTP_PORT 80
+
+/* The scheme with its colon and slashes, or an empty span. */
+static struct span scheme_of(struct span target)
+{
+  size_t colon = span_find(target, ':');
+
+  for (size_t i = 0; i < colon; i++)
+    if (!span_is_alpha(target.ptr[i]))
+      return (struct span){ .ptr = target.ptr, .len = 0 };
+  if (!span_equal(span_sub(target, colon, 3), SPAN("://")))
+    return (struct span){ .ptr = target.ptr, .len = 0 };
+  return span_sub(target, 0, colon + 3);
+}
+
+struct span http_target_authority(struct span target)
+{
+  struct span rest = span_sub(target, scheme_of(target).len, target.len);
+  size_t end = 0;
+
+  while (end < rest.len && !strchr("/?#", rest.ptr[end]))
+    end++;
+  return span_sub(rest, 0, end);
+}
+
+int http_target_parse_absolute(struct span target, struct err *err, struct http_target *ret_target)
+{
+  struct span scheme = scheme_of(target);
+  struct span authority = http_target_authority(target);
+  int r;
+
+  if (target.len && (target.ptr[0] == '/' || target.ptr[0] == '*'))
+    return err_set(err, EBADMSG, "this is a proxy: the request line has to name a whole http:// URL");
+  if (span_equal_nocase(scheme, SPAN("https://")))
+    return err_set(err, EBADMSG, "https:// goes through CONNECT, not through a plain request");
+  if (!span_equal_nocase(scheme, SPAN("http://")))
+    return err_set(err, EBADMSG, "the request target is not an http:// URL");
+  if (span_find(authority, '@') < authority.len)
+    return err_set(err, EBADMSG, "the request target holds user information");
+  if (span_find(target, '#') < target.len)
+    return err_set(err, EBADMSG, "the request target holds a fragment");
+  r = host_parse_target(authority, HTTP_PORT, err, &ret_target->host, &ret_target->port);
+  if (r < 0)
+    return r;
+  ret_target->path = span_sub(target, scheme.len + authority.len, target.len);
+  return 0;
+}
+
+int http_target_parse_authority(struct span target, struct err *err, struct http_target *ret_target)
+{
+  ret_target->path = (struct span){ .ptr = target.ptr, .len = 0 };
+  return host_parse_target(target, 0, err, &ret_target->host, &ret_target->port);
+}
+
+struct span http_target_path(const struct http_target *target)
+{
+  struct span path = span_sub(target->path, 0, span_find(target->path, '?'));
+
+  return path.len ? path : SPAN("/");
+}

@@ -1,0 +1,171 @@
+#include "proxy/loop.h"
+
+#include "base/mem.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <uv.h>
+
+struct loop {
+  uv_loop_t uv;
+};
+
+struct loop_io {
+  uv_poll_t uv; /* first, so that the handle is the object */
+  void (*ready)(void *data, unsigned events);
+  void *data;
+  unsigned watched;
+};
+
+struct loop_timer {
+  uv_timer_t uv; /* first, as above */
+  void (*expired)(void *data);
+  void *data;
+};
+
+int loop_new(struct err *err, struct loop **ret_loop)
+{
+  struct loop *loop = mem_calloc(1, sizeof *loop);
+  int r;
+
+  if (!loop)
+    return err_set(err, ENOMEM, "loop: out of memory");
+  /* io_uring would carry out system calls that the proxy's filter never sees. */
+  setenv("UV_USE_IO_URING", "0", 1);
+  r = uv_loop_init(&loop->uv);
+  if (r < 0) {
+    free(loop);
+    return err_set_errno(err, -r, "loop: cannot start");
+  }
+  *ret_loop = loop;
+  return 0;
+}
+
+void loop_free(struct loop *loop)
+{
+  if (!loop)
+    return;
+  /* Lets the close callbacks run. */
+  uv_run(&loop->uv, UV_RUN_NOWAIT);
+  if (uv_loop_close(&loop->uv) == 0)
+    free(loop);
+}
+
+void loop_run(struct loop *loop)
+{
+  uv_run(&loop->uv, UV_RUN_DEFAULT);
+}
+
+void loop_stop(struct loop *loop)
+{
+  uv_stop(&loop->uv);
+}
+
+uint64_t loop_now_ms(const struct loop *loop)
+{
+  return uv_now(&loop->uv);
+}
+
+static void free_closed(uv_handle_t *handle)
+{
+  free(handle);
+}
+
+static void on_poll(uv_poll_t *handle, int status, int events)
+{
+  struct loop_io *io = (struct loop_io *)handle;
+  unsigned ready = 0;
+
+  /* A socket error comes as a status, and libuv has stopped the watch then. */
+  if (status < 0) {
+    io->watched = 0;
+    ready = LOOP_READ | LOOP_WRITE;
+  }
+  if (events & UV_READABLE)
+    ready |= LOOP_READ;
+  if (events & UV_WRITABLE)
+    ready |= LOOP_WRITE;
+  io->ready(io->data, ready);
+}
+
+int loop_io_new(struct loop *loop, int fd, void (*ready)(void *data, unsigned events), void *data,
+                struct loop_io **ret_io)
+{
+  struct loop_io *io = mem_calloc(1, sizeof *io);
+  int r;
+
+  if (!io)
+    return -ENOMEM;
+  r = uv_poll_init(&loop->uv, &io->uv, fd);
+  if (r < 0) {
+    free(io);
+    return r;
+  }
+  io->ready = ready;
+  io->data = data;
+  *ret_io = io;
+  return 0;
+}
+
+void loop_io_watch(struct loop_io *io, unsigned events)
+{
+  int want = 0;
+
+  if (events == io->watched)
+    return;
+  if (events & LOOP_READ)
+    want |= UV_READABLE;
+  if (events & LOOP_WRITE)
+    want |= UV_WRITABLE;
+  io->watched = events;
+  if (want)
+    uv_poll_start(&io->uv, want, on_poll);
+  else
+    uv_poll_stop(&io->uv);
+}
+
+void loop_io_free(struct loop_io **io)
+{
+  if (!*io)
+    return;
+  uv_close((uv_handle_t *)&(*io)->uv, free_closed);
+  *io = NULL;
+}
+
+static void on_timer(uv_timer_t *handle)
+{
+  struct loop_timer *timer = (struct loop_timer *)handle;
+
+  timer->expired(timer->data);
+}
+
+int loop_timer_new(struct loop *loop, void (*expired)(void *data), void *data, struct loop_timer **ret_timer)
+{
+  struct loop_timer *timer = mem_calloc(1, sizeof *timer);
+
+  if (!timer)
+    return -ENOMEM;
+  uv_timer_init(&loop->uv, &timer->uv);
+  timer->expired = expired;
+  timer->data = data;
+  *ret_timer = timer;
+  return 0;
+}
+
+void loop_timer_set(struct loop_timer *timer, uint64_t delay_ms)
+{
+  uv_timer_start(&timer->uv, on_timer, delay_ms, 0);
+}
+
+void loop_timer_stop(struct loop_timer *timer)
+{
+  uv_timer_stop(&timer->uv);
+}
+
+void loop_timer_free(struct loop_timer **timer)
+{
+  if (!*timer)
+    return;
+  uv_close((uv_handle_t *)&(*timer)->uv, free_closed);
+  *timer = NULL;
+}

@@ -1,0 +1,195 @@
+/* Theory of operation
+ *
+ * sbx starts this program on the first connection of a run, with its control socket as descriptor 3 (sys/control.h).
+ * main() calls the stages in order; nothing is read from the sandbox before the last of them is done.
+ *
+ *   1. confine_start      nothing of the caller is left but descriptors 0-3
+ *   2. receive            START: the policy, the audit file, the listeners
+ *   3. set up             every file is read and every object made that needs the file system: policy, resolver, loop
+ *   4. confine_privilege, confine_filter
+ *   5. READY, and run     until sbx closes the control socket
+ */
+#include "config.h"
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "policy/limits.h"
+#include "policy/validate.h"
+#include "proxy/confine.h"
+#include "proxy/conn.h"
+#include "proxy/listener.h"
+#include "sys/control.h"
+#include "sys/scm.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* Descriptors beside those of connections: standard, control, audit, listeners, the loop's, the resolver's. */
+#define OWN_DESCRIPTORS 256
+#define FDS_PER_CONNECTION 2
+
+struct program {
+  struct control_start start;
+  int fds[CONTROL_FRONTS_MAX + 2];
+  size_t fd_count;
+  struct policy *policy;
+  struct loop_io *control;
+  struct proxy proxy;
+};
+
+static void on_control(void *data, unsigned events)
+{
+  struct program *program = data;
+  char byte;
+  ssize_t n = recv(CONTROL_FD, &byte, sizeof byte, MSG_DONTWAIT);
+
+  (void)events;
+  if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+    loop_stop(program->proxy.loop);
+}
+
+static int receive_start(struct program *program, struct err *err)
+{
+  ssize_t n;
+
+  program->fd_count = MEM_COUNT(program->fds);
+  n = scm_recv(CONTROL_FD, &program->start, sizeof program->start, program->fds, &program->fd_count);
+  if (n < 0) {
+    program->fd_count = 0;
+    return err_set_errno(err, (int)-n, "control: cannot receive");
+  }
+  if ((size_t)n != sizeof program->start || program->start.type != CONTROL_START ||
+      program->start.front_count > CONTROL_FRONTS_MAX || program->fd_count != program->start.front_count + 2)
+    return err_set(err, EPROTO, "control: the first message is not a well-formed START");
+  program->start.run_id[CONTROL_RUN_ID_BYTES - 1] = '\0';
+  return 0;
+}
+
+static int read_policy(struct program *program, struct err *err)
+{
+  buf_autofree struct buf text = BUF_INIT(LIMITS_POLICY_PRINT_BYTES);
+  int r = fd_read_all(program->fds[0], &text);
+
+  if (r < 0)
+    return err_set_errno(err, -r, "policy: cannot read");
+  fd_close(&program->fds[0]);
+  r = policy_parse(buf_span(&text), err, &program->policy);
+  if (r < 0)
+    return err_wrap(err, "policy");
+  program->proxy.policy = program->policy;
+  return 0;
+}
+
+static int open_listeners(struct program *program, struct err *err)
+{
+  for (size_t i = 0; i < program->start.front_count; i++) {
+    int r;
+
+    if (program->start.fronts[i] != CONTROL_FRONT_HTTP)
+      return err_set(err, EPROTO, "control: front %u is not one of this program's", program->start.fronts[i]);
+    r = listener_new(&program->proxy, fd_steal(&program->fds[i + 2]), err);
+    if (r < 0)
+      return r;
+  }
+  return 0;
+}
+
+static int set_up(struct program *program, struct err *err)
+{
+  struct proxy *proxy = &program->proxy;
+  size_t descriptors = confine_descriptors(LIMITS_CONNECTIONS * FDS_PER_CONNECTION + OWN_DESCRIPTORS);
+  int r = read_policy(program, err);
+
+  proxy->control = CONTROL_FD;
+  proxy->budget.max = LIMITS_PROXY_BYTES;
+  proxy->conn_max = descriptors > 2 * OWN_DESCRIPTORS ? (descriptors - OWN_DESCRIPTORS) / FDS_PER_CONNECTION : 32;
+  if (proxy->conn_max > LIMITS_CONNECTIONS)
+    proxy->conn_max = LIMITS_CONNECTIONS;
+  if (r == 0)
+    r = loop_new(err, &proxy->loop);
+  if (r == 0)
+    r = resolve_new(proxy->loop, err, &proxy->resolve);
+  if (r == 0 && audit_new(program->fds[1], program->start.run_id, &proxy->audit) < 0)
+    r = err_set(err, ENOMEM, "audit: out of memory");
+  if (r == 0)
+    r = open_listeners(program, err);
+  if (r == 0 && (fd_set_nonblock(CONTROL_FD, true) < 0 ||
+                 loop_io_new(proxy->loop, CONTROL_FD, on_control, program, &program->control) < 0))
+    r = err_set(err, ENOMEM, "control: cannot watch the socket");
+  return r;
+}
+
+static int prepare(struct program *program, struct err *err)
+{
+  int r = receive_start(program, err);
+
+  if (r == 0)
+    r = set_up(program, err);
+  if (r == 0)
+    r = confine_privilege(err);
+  if (r == 0)
+    r = confine_filter(err);
+  return r;
+}
+
+static void tell_failed(const struct err *err)
+{
+  struct control_failed message = { .type = CONTROL_FAILED };
+
+  snprintf(message.message, sizeof message.message, "%s", err->message);
+  (void)send(CONTROL_FD, &message, sizeof message, MSG_NOSIGNAL);
+}
+
+static void run(struct program *program)
+{
+  uint32_t ready = CONTROL_READY;
+
+  loop_io_watch(program->control, LOOP_READ);
+  if (send(CONTROL_FD, &ready, sizeof ready, MSG_NOSIGNAL) == (ssize_t)sizeof ready)
+    loop_run(program->proxy.loop);
+  conn_end_all(&program->proxy);
+  if (audit_error(program->proxy.audit))
+    log_line(LOG_WARNING, "audit: the file could not be written: %s", strerror(-audit_error(program->proxy.audit)));
+}
+
+static void program_free(struct program *program)
+{
+  listener_free_all(&program->proxy);
+  loop_io_free(&program->control);
+  resolve_free(program->proxy.resolve);
+  loop_free(program->proxy.loop);
+  audit_free(program->proxy.audit);
+  policy_free(program->policy);
+  for (size_t i = 0; i < program->fd_count; i++)
+    fd_close(&program->fds[i]);
+  free(program);
+}
+
+int main(void)
+{
+  struct program *program;
+  struct err err = ERR_INIT;
+  int r;
+
+  log_open("sbx-proxy", LOG_NOTICE);
+  clearenv();
+  if (confine_start(CONTROL_FD + 1, &err) < 0) {
+    log_line(LOG_ERROR, "%s", err.message);
+    return EXIT_FAILURE;
+  }
+#ifdef SBX_NO_SELF_CONFINE
+  log_line(LOG_WARNING, "built with --disable-self-confine: without Landlock and seccomp, for tests only");
+#endif
+  program = mem_calloc(1, sizeof *program);
+  r = program ? prepare(program, &err) : err_set(&err, ENOMEM, "out of memory");
+  if (r == 0)
+    run(program);
+  else
+    tell_failed(&err);
+  if (program)
+    program_free(program);
+  return r == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,24 @@
+#include "proxy/notify.h"
+
+#include "sys/control.h"
+
+#include <sys/socket.h>
+
+/* Copies what fits, NUL-terminated. The target is zeroed. */
+static void copy_text(char *target, size_t size, struct span text)
+{
+  memcpy(target, text.ptr, text.len < size - 1 ? text.len : size - 1);
+}
+
+void notify_denied(int control, const struct denial *denial)
+{
+  struct control_denied message = { .type = CONTROL_DENIED };
+  buf_autofree struct buf fix = BUF_INIT(sizeof message.fix);
+
+  message.reason = denial->verdict.reason;
+  message.port = denial->port;
+  copy_text(message.host, sizeof message.host, denial->host ? span_of(denial->host->name) : denial->host_text);
+  denial_fix(denial, &fix);
+  copy_text(message.fix, sizeof message.fix, buf_span(&fix));
+  (void)send(control, &message, sizeof message, MSG_DONTWAIT | MSG_NOSIGNAL);
+}

@@ -1,0 +1,28 @@
+/* proxy: what the parts of the running proxy share. main.c fills it, once. */
+#ifndef SBX_PROXY_PROXY_H
+#define SBX_PROXY_PROXY_H
+
+#include "policy/policy.h"
+#include "proxy/audit.h"
+#include "proxy/loop.h"
+#include "proxy/resolve.h"
+#include "proxy/sock.h"
+
+struct conn;
+struct listener;
+
+struct proxy {
+  struct loop *loop;
+  const struct policy *policy;
+  struct audit *audit;
+  int control; /* the socket to sbx */
+  struct resolve *resolve;
+  struct budget budget; /* bytes held for all connections */
+  struct listener *listeners;
+  struct conn *conns; /* open client connections */
+  size_t conn_count;
+  size_t conn_max; /* from here on a client is answered 503 */
+  char scratch[LIMITS_RELAY_BYTES]; /* for one read; its contents last until the next call of anything */
+};
+
+#endif

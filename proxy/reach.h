@@ -1,0 +1,31 @@
+/* reach: from an allowed target to a connection: resolve → judge every address → dial what was judged.
+ *
+ * The caller has judged the target itself (decide_target) before.
+ */
+#ifndef SBX_PROXY_REACH_H
+#define SBX_PROXY_REACH_H
+
+#include "proxy/dial.h"
+#include "proxy/proxy.h"
+
+struct reach;
+
+struct reach_result {
+  /* allow && REASON_ALLOWED: connected. allow && another reason: the policy lets it pass, the network does not.
+   * !allow: an address was denied. */
+  struct verdict verdict;
+  int fd; /* connected, non-blocking, the receiver's; -1 otherwise */
+  bool has_addr;
+  struct addr addr; /* what was dialled, or (denied) led to the denial */
+  char cause[128]; /* of a failure, in a few words */
+};
+
+/* Starts. verdict is what decide_target() said. Sets *slot while it runs and clears it before done(data, result) is
+ * called, which may be from within this call. */
+void reach_start(struct proxy *proxy, const struct host *host, uint16_t port, const struct verdict *verdict,
+                 void (*done)(void *data, const struct reach_result *result), void *data, struct reach **slot);
+
+/* Gives up; done is not called. NULL is fine. */
+void reach_cancel(struct reach **slot);
+
+#endif

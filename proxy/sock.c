@@ -1,0 +1,203 @@
+#include "proxy/sock.h"
+
+#include "base/fd.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+bool budget_take(struct budget *budget, size_t bytes)
+{
+  if (bytes > budget->max - budget->used)
+    return false;
+  budget->used += bytes;
+  return true;
+}
+
+void budget_give(struct budget *budget, size_t bytes)
+{
+  budget->used -= bytes;
+}
+
+void sock_init(struct sock *sock)
+{
+  *sock = (struct sock){ .fd = -1, .queue = BUF_INIT(SOCK_QUEUE_MAX) };
+}
+
+size_t sock_pending(const struct sock *sock)
+{
+  return sock->queue.len - sock->queue_sent;
+}
+
+static void drop_queue(struct sock *sock)
+{
+  budget_give(sock->budget, sock_pending(sock));
+  buf_free(&sock->queue);
+  sock->queue_sent = 0;
+}
+
+static int fail(struct sock *sock, int error)
+{
+  if (!sock->error)
+    sock->error = error;
+  return -error;
+}
+
+/* Sends what the kernel takes. The count, or -errno with the error kept. */
+static ssize_t send_now(struct sock *sock, struct span bytes, bool more)
+{
+  size_t sent = 0;
+
+  while (sent < bytes.len) {
+    ssize_t n = send(sock->fd, bytes.ptr + sent, bytes.len - sent, MSG_NOSIGNAL | MSG_DONTWAIT | (more ? MSG_MORE : 0));
+
+    if (n < 0 && errno == EINTR)
+      continue;
+    if (n < 0 && errno == EAGAIN)
+      break;
+    if (n < 0)
+      return fail(sock, errno);
+    sent += (size_t)n;
+  }
+  return (ssize_t)sent;
+}
+
+static void flush_queue(struct sock *sock)
+{
+  ssize_t n = send_now(sock, span_sub(buf_span(&sock->queue), sock->queue_sent, sock->queue.len), false);
+
+  if (n > 0) {
+    sock->queue_sent += (size_t)n;
+    budget_give(sock->budget, (size_t)n);
+  }
+  if (n < 0 || sock_pending(sock) == 0)
+    drop_queue(sock);
+  if (sock_pending(sock) == 0 && sock->finish && !sock->error)
+    shutdown(sock->fd, SHUT_WR);
+}
+
+static void watch(struct sock *sock)
+{
+  loop_io_watch(sock->io, (sock->reading ? LOOP_READ : 0) | (sock_pending(sock) ? LOOP_WRITE : 0));
+}
+
+static void on_ready(void *data, unsigned events)
+{
+  struct sock *sock = data;
+
+  if (events & LOOP_READ)
+    sock->readable = true;
+  if ((events & LOOP_WRITE) && sock_pending(sock)) {
+    flush_queue(sock);
+    watch(sock);
+  }
+  sock->ready(sock->data);
+}
+
+int sock_open(struct sock *sock, struct loop *loop, struct budget *budget, int fd, void (*ready)(void *data),
+              void *data)
+{
+  int on = 1;
+  int r;
+
+  sock_init(sock);
+  /* Small messages must not wait for acknowledgements; fails only on what is not TCP. */
+  (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  r = loop_io_new(loop, fd, on_ready, sock, &sock->io);
+  if (r < 0) {
+    fd_close(&fd);
+    return r;
+  }
+  sock->fd = fd;
+  sock->budget = budget;
+  sock_own(sock, ready, data);
+  return 0;
+}
+
+void sock_own(struct sock *sock, void (*ready)(void *data), void *data)
+{
+  sock->ready = ready;
+  sock->data = data;
+}
+
+void sock_close(struct sock *sock, bool reset)
+{
+  struct linger linger = { .l_onoff = 1, .l_linger = 0 };
+
+  if (sock->fd < 0)
+    return;
+  if (reset)
+    (void)setsockopt(sock->fd, SOL_SOCKET, SO_LINGER, &linger, sizeof linger);
+  loop_io_free(&sock->io);
+  fd_close(&sock->fd);
+  drop_queue(sock);
+  sock_init(sock);
+}
+
+ssize_t sock_recv(struct sock *sock, char *bytes, size_t size)
+{
+  ssize_t n;
+
+  if (sock->fd >= 0 && sock->eof)
+    return 0;
+  if (sock->fd < 0 || (!sock->readable && !sock->error))
+    return -EAGAIN;
+  do
+    n = recv(sock->fd, bytes, size, MSG_DONTWAIT);
+  while (n < 0 && errno == EINTR);
+  if (n < 0 && errno == EAGAIN) {
+    sock->readable = false;
+    return sock->error ? -sock->error : -EAGAIN;
+  }
+  if (n < 0)
+    return fail(sock, errno);
+  if (n == 0)
+    sock->eof = true;
+  else if ((size_t)n < size)
+    sock->readable = false; /* drained, most likely; the loop tells when not */
+  return n;
+}
+
+int sock_send(struct sock *sock, struct span bytes, bool more)
+{
+  ssize_t sent = 0;
+
+  if (sock->fd < 0 || sock->error)
+    return sock->error ? -sock->error : -ENOTCONN;
+  if (sock_pending(sock) == 0)
+    sent = send_now(sock, bytes, more);
+  if (sent < 0)
+    return (int)sent;
+  bytes = span_sub(bytes, (size_t)sent, bytes.len);
+  if (bytes.len == 0)
+    return 0;
+  if (!budget_take(sock->budget, bytes.len))
+    return -ENOBUFS;
+  buf_append(&sock->queue, bytes);
+  if (buf_error(&sock->queue)) {
+    budget_give(sock->budget, bytes.len);
+    sock->queue.error = 0;
+    return -ENOBUFS;
+  }
+  watch(sock);
+  return 0;
+}
+
+void sock_finish(struct sock *sock)
+{
+  if (sock->fd < 0 || sock->finish)
+    return;
+  sock->finish = true;
+  if (sock_pending(sock) == 0)
+    shutdown(sock->fd, SHUT_WR);
+}
+
+void sock_watch(struct sock *sock, bool reading)
+{
+  if (sock->fd < 0)
+    return;
+  /* An end of file would be told again on every turn: 100 % of a CPU (F57). */
+  sock->reading = reading && !sock->eof;
+  watch(sock);
+}

@@ -1,0 +1,75 @@
+/* sock: one end of a connection: a non-blocking TCP socket in the loop, and the bytes that it has not taken yet.
+ *
+ * Bytes are sent at once where the kernel takes them; the rest waits here, and the owner reads nothing more for this
+ * end until sock_pending() is 0 again. So an end holds memory only while its peer is slower than the other side, and
+ * never more than SOCK_QUEUE_MAX; the sum over all ends is bounded by a budget.
+ */
+#ifndef SBX_PROXY_SOCK_H
+#define SBX_PROXY_SOCK_H
+
+#include "base/buf.h"
+#include "policy/limits.h"
+#include "proxy/loop.h"
+
+#include <sys/types.h>
+
+/* One read, and a head with what the proxy adds to it. */
+#define SOCK_QUEUE_MAX (LIMITS_RELAY_BYTES + 2 * LIMITS_HTTP_HEAD_BYTES)
+
+/* Bytes that all connections together hold. */
+struct budget {
+  size_t used;
+  size_t max;
+};
+
+/* False, and nothing taken, where the budget does not have that much left. */
+bool budget_take(struct budget *budget, size_t bytes);
+void budget_give(struct budget *budget, size_t bytes);
+
+struct sock {
+  int fd; /* -1: closed */
+  bool readable; /* the kernel may have bytes, or an end of file, for us */
+  bool eof; /* the peer has sent its last byte */
+  bool finish; /* our last byte has been queued */
+  bool reading; /* the owner waits for bytes */
+  int error; /* the first error of the socket, as a positive errno */
+  struct buf queue;
+  size_t queue_sent; /* bytes of the queue that the kernel has taken */
+  struct budget *budget;
+  struct loop_io *io;
+  void (*ready)(void *data); /* told after any event; queued bytes have been sent on by then as far as possible */
+  void *data;
+};
+
+/* A closed end; all other functions but sock_open may be called on it without effect. */
+void sock_init(struct sock *sock);
+
+/* Takes fd (a non-blocking TCP socket) over, also on failure. 0 or -errno. */
+int sock_open(struct sock *sock, struct loop *loop, struct budget *budget, int fd, void (*ready)(void *data),
+              void *data);
+
+/* Hands the end to another owner. */
+void sock_own(struct sock *sock, void (*ready)(void *data), void *data);
+
+/* Closes at once; queued bytes are lost. With reset the peer gets RST instead of an orderly end, so that it does not
+ * take a cut stream for a whole one. */
+void sock_close(struct sock *sock, bool reset);
+
+/* Reads at most size bytes. Their count; 0 at the end of the stream (also set in eof); -EAGAIN when there is nothing
+ * now; -errno (also set in error). After an error of sending, what the peer had sent before can still be read. */
+ssize_t sock_recv(struct sock *sock, char *bytes, size_t size);
+
+/* Sends or queues all of bytes. more: further bytes follow at once, so let them share a segment. 0; -ENOBUFS when the
+ * queue or the budget is full; -errno (also set in error). */
+int sock_send(struct sock *sock, struct span bytes, bool more);
+
+/* Ends our direction (FIN) once the queue is empty. */
+void sock_finish(struct sock *sock);
+
+/* Bytes that wait in the queue. */
+size_t sock_pending(const struct sock *sock);
+
+/* Waits, or no longer waits, for bytes; the wait for room follows the queue by itself. */
+void sock_watch(struct sock *sock, bool reading);
+
+#endif
