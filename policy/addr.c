@@ -165,14 +165,60 @@ struct addr addr_mask(const struct addr *addr, unsigned length)
   return masked;
 }
 
+static void addr_print_v4(const uint8_t *bytes, struct buf *out)
+{
+  buf_printf(out, "%u.%u.%u.%u", bytes[0], bytes[1], bytes[2], bytes[3]);
+}
+
+/* The first of the longest runs of two or more zero groups. */
+static void addr_find_zeros(const unsigned *groups, size_t count, size_t *ret_start, size_t *ret_len)
+{
+  *ret_start = count;
+  *ret_len = 1;
+  for (size_t i = 0; i < count; i++) {
+    size_t end = i;
+    while (end < count && groups[end] == 0)
+      end++;
+    if (end - i > *ret_len) {
+      *ret_start = i;
+      *ret_len = end - i;
+    }
+  }
+}
+
+/* RFC 5952 to the letter; inet_ntop(3) writes some addresses differently from one libc to the next. */
+static void addr_print_v6(const struct addr *addr, struct buf *out)
+{
+  static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
+  unsigned groups[8];
+  size_t start;
+  size_t len;
+
+  if (memcmp(addr->bytes, mapped, sizeof mapped) == 0) {
+    buf_append_str(out, "::ffff:");
+    addr_print_v4(addr->bytes + sizeof mapped, out);
+    return;
+  }
+  for (size_t i = 0; i < MEM_COUNT(groups); i++)
+    groups[i] = (unsigned)addr->bytes[2 * i] << 8 | addr->bytes[2 * i + 1];
+  addr_find_zeros(groups, MEM_COUNT(groups), &start, &len);
+  for (size_t i = 0; i < MEM_COUNT(groups);) {
+    if (i == start) {
+      buf_append_str(out, "::");
+      i += len;
+      continue;
+    }
+    buf_printf(out, i > 0 && i != start + len ? ":%x" : "%x", groups[i]);
+    i++;
+  }
+}
+
 void addr_print(const struct addr *addr, struct buf *out)
 {
-  char text[INET6_ADDRSTRLEN];
-
   if (addr->family == ADDR_V4)
-    buf_printf(out, "%u.%u.%u.%u", addr->bytes[0], addr->bytes[1], addr->bytes[2], addr->bytes[3]);
-  else if (inet_ntop(AF_INET6, addr->bytes, text, sizeof text))
-    buf_append_str(out, text);
+    addr_print_v4(addr->bytes, out);
+  else
+    addr_print_v6(addr, out);
 }
 
 void addr_prefix_print(const struct addr_prefix *prefix, struct buf *out)
