@@ -1,0 +1,12 @@
+bin_PROGRAMS += sbx
+sbx_CPPFLAGS = $(AM_CPPFLAGS) \
+  -DSBX_PROXY_NAME='"$(SBX_PROXY_NAME)"' -DSBX_PROXY_PATH='"$(pkglibexecdir)/$(SBX_PROXY_NAME)"'
+sbx_SOURCES = \
+  src/cmd/cmd.h \
+  src/cmd/context.c src/cmd/context.h \
+  src/cmd/main.c \
+  src/cmd/nested.c src/cmd/nested.h \
+  src/cmd/opts.c src/cmd/opts.h \
+  src/cmd/policy.c \
+  src/cmd/run.c
+sbx_LDADD = librun.a libengine.a libplan.a libpolicy.a libsys.a libbase.a $(SECCOMP_LIBS) $(JSONC_LIBS)

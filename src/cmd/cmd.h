@@ -1,0 +1,34 @@
+/* cmd: the commands of sbx, one file each. */
+#ifndef SBX_CMD_CMD_H
+#define SBX_CMD_CMD_H
+
+#include "cmd/opts.h"
+#include "policy/policy.h"
+
+struct cmd {
+  const char *name;
+  enum opts_command bit;
+  const char *usage; /* what follows the name */
+  const char *help;
+  /* Gets the arguments that are no options, NULL-terminated. Returns the exit status. */
+  int (*run)(const struct opts *opts, char *const *args);
+};
+
+int cmd_run(const struct opts *opts, char *const *args);
+int cmd_shell(const struct opts *opts, char *const *args);
+int cmd_check(const struct opts *opts, char *const *args);
+int cmd_show(const struct opts *opts, char *const *args);
+int cmd_init(const struct opts *opts, char *const *args);
+int cmd_trust(const struct opts *opts, char *const *args);
+int cmd_doctor(const struct opts *opts, char *const *args);
+
+/* Prints a policy in the policy language. Returns the exit status. */
+int cmd_print_policy(const struct policy *policy);
+
+/* Prints err as an error line and returns RUN_EXIT_FAILED. */
+int cmd_fail(const struct err *err);
+
+/* Writes to standard output. RUN_EXIT_FAILED where that fails, so that a full disk is no success; else 0. */
+int cmd_print(const struct buf *text);
+
+#endif

@@ -1,0 +1,39 @@
+/* context: what most commands begin with: the caller, the layers of the policy in their order, the policy. */
+#ifndef SBX_CMD_CONTEXT_H
+#define SBX_CMD_CONTEXT_H
+
+#include "cmd/opts.h"
+#include "plan/facts.h"
+#include "policy/load.h"
+#include "policy/policy.h"
+
+struct context {
+  struct facts facts;
+  struct layers *layers;
+  struct policy *policy;
+  struct strv notes; /* what validation had to say */
+  bool workspace_file; /* there is a .sbx.json */
+  bool trusted; /* and it is the one that the user trusted */
+};
+
+#define CONTEXT_INIT \
+  { \
+    .layers = NULL, .policy = NULL \
+  }
+
+void context_free(struct context *context);
+#define context_autofree MEM_CLEANUP(context_free)
+
+/* Reads the caller and every layer, and makes the policy. 0 or -errno. */
+int context_load(const struct opts *opts, struct err *err, struct context *context);
+
+/* Prints the notes. */
+void context_tell(const struct context *context);
+
+/* The .sbx.json of the workspace as it is now. *ret_path is set whether it exists or not. 0, -ENOENT, or -errno. */
+int context_read_workspace_file(const struct facts *facts, struct err *err, char **ret_path, struct buf *text);
+
+/* Where `sbx trust` keeps the text that the user has trusted, for this workspace. NULL when memory is short. */
+char *context_trust_path(const struct facts *facts);
+
+#endif

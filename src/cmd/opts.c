@@ -1,0 +1,274 @@
+#include "cmd/opts.h"
+
+#include "base/num.h"
+#include "policy/keys.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+
+#define OPTS_SETTINGS_MAX 65536
+#define OPTS_POLICY (OPTS_FOR_RUN | OPTS_FOR_SHELL | OPTS_FOR_CHECK | OPTS_FOR_SHOW)
+
+enum opts_id {
+  OPTS_ID_POLICY,
+  OPTS_ID_WORKSPACE,
+  OPTS_ID_FD,
+  OPTS_ID_ENGINE,
+  OPTS_ID_SUMMARY,
+  OPTS_ID_DRY_RUN,
+  OPTS_ID_QUIET,
+  OPTS_ID_VERBOSE,
+  OPTS_ID_JSON,
+  OPTS_ID_PLAN,
+  OPTS_ID_HELP,
+};
+
+struct option {
+  enum opts_id id;
+  unsigned commands;
+  const char *name;
+  char letter; /* 0: none */
+  const char *argument; /* NULL: takes none */
+  const char *help;
+};
+
+/* Options that are no policy keys; those that are come from keys.h. */
+static const struct option own_options[] = {
+  { OPTS_ID_POLICY, OPTS_POLICY, "--policy", 0, "FILE", "add a policy file" },
+  { OPTS_ID_WORKSPACE, OPTS_POLICY | OPTS_FOR_INIT | OPTS_FOR_TRUST, "--workspace", 0, "DIR",
+    "work in this directory instead of the enclosing project" },
+  { OPTS_ID_FD, OPTS_FOR_RUN | OPTS_FOR_SHELL, "--fd", 0, "N", "let the command inherit this descriptor" },
+  { OPTS_ID_ENGINE, OPTS_FOR_RUN | OPTS_FOR_SHELL, "--engine", 0, "auto|bwrap", "choose what builds the sandbox" },
+  { OPTS_ID_SUMMARY, OPTS_FOR_RUN | OPTS_FOR_SHELL, "--summary", 0, "auto|always|never",
+    "choose when the end of a run is summed up" },
+  { OPTS_ID_DRY_RUN, OPTS_FOR_RUN | OPTS_FOR_SHELL, "--dry-run", 0, NULL, "print the plan and start nothing" },
+  { OPTS_ID_JSON, OPTS_FOR_CHECK | OPTS_FOR_SHOW | OPTS_FOR_DOCTOR | OPTS_FOR_RUN, "--json", 0, NULL,
+    "print JSON (with run: the plan of --dry-run)" },
+  { OPTS_ID_PLAN, OPTS_FOR_SHOW, "--plan", 0, NULL, "show what the sandbox would be made of" },
+  { OPTS_ID_QUIET, OPTS_POLICY | OPTS_FOR_INIT | OPTS_FOR_TRUST, "--quiet", 'q', NULL, "print faults only" },
+  { OPTS_ID_VERBOSE, OPTS_POLICY | OPTS_FOR_INIT | OPTS_FOR_TRUST, "--verbose", 'v', NULL, "tell what was decided and left out" },
+  { OPTS_ID_HELP, ~0U, "--help", 'h', NULL, "print this help" },
+};
+
+void opts_free(struct opts *opts)
+{
+  for (size_t i = 0; i < opts->setting_count; i++) {
+    free(opts->settings[i].value);
+    free(opts->settings[i].option);
+  }
+  free(opts->settings);
+  strv_free(&opts->policy_files);
+  free(opts->workspace);
+  *opts = (struct opts)OPTS_INIT;
+}
+
+static const struct option *find_own(enum opts_command command, struct span name)
+{
+  for (size_t i = 0; i < MEM_COUNT(own_options); i++) {
+    const struct option *option = &own_options[i];
+    bool letter = name.len == 2 && option->letter && name.ptr[1] == option->letter;
+
+    if ((option->commands & command) && (span_equal_str(name, option->name) || letter))
+      return option;
+  }
+  return NULL;
+}
+
+static const struct key *find_key(enum opts_command command, struct span name)
+{
+  if (!(command & OPTS_POLICY))
+    return NULL;
+  for (int id = 0; id < KEY_COUNT; id++) {
+    const struct key *key = keys_at((enum key_id)id);
+
+    if (key->option && span_equal_str(name, key->option))
+      return key;
+  }
+  return NULL;
+}
+
+static int add_setting(struct opts *opts, const char *key, const char *value, struct span option, struct err *err)
+{
+  struct opts_setting *setting;
+
+  if (mem_grow(&opts->settings, opts->setting_count, &opts->setting_cap, sizeof *setting, OPTS_SETTINGS_MAX) < 0)
+    return err_set(err, E2BIG, "too many options");
+  setting = &opts->settings[opts->setting_count++];
+  *setting = (struct opts_setting){ .key = key,
+                                    .value = mem_strndup(value, strlen(value)),
+                                    .option = mem_strndup(option.ptr, option.len) };
+  return setting->value && setting->option ? 0 : err_set(err, ENOMEM, "out of memory");
+}
+
+static int parse_fd(const char *text, struct err *err, int *ret_fd)
+{
+  uint64_t number;
+
+  if (num_parse_u64(span_of(text), 0, INT32_MAX, &number) < 0)
+    return err_set(err, EINVAL, "%s is not the number of a descriptor", text);
+  if (fcntl((int)number, F_GETFD) < 0)
+    return err_set(err, EINVAL, "descriptor %s is not open; redirect it, as in %s</path", text, text);
+  *ret_fd = (int)number;
+  return 0;
+}
+
+static int add_fd(struct opts *opts, const char *text, struct err *err)
+{
+  int fd;
+  int r = parse_fd(text, err, &fd);
+
+  if (r < 0)
+    return r;
+  if (opts->fd_count == OPTS_FDS_MAX)
+    return err_set(err, E2BIG, "more than %d descriptors", OPTS_FDS_MAX);
+  if (fd > 2)
+    opts->fds[opts->fd_count++] = fd;
+  return 0;
+}
+
+static int add_key(struct opts *opts, const struct key *key, struct span name, const char *value, struct err *err)
+{
+  static const char prefix[] = "syscalls.";
+
+  if (key->id == KEY_AUDIT_FILE && strncmp(value, "fd:", 3) == 0)
+    return parse_fd(value + 3, err, &opts->audit_fd);
+  if (strncmp(key->path, prefix, strlen(prefix)) == 0) {
+    for (int id = 0; id < KEY_COUNT; id++) {
+      const struct key *named = keys_at((enum key_id)id);
+
+      if (strncmp(named->path, prefix, strlen(prefix)) == 0 && strcmp(named->path + strlen(prefix), value) == 0)
+        return add_setting(opts, named->path, "true", name, err);
+    }
+    return err_set(err, EINVAL, "%s is none of %s", value, key->argument);
+  }
+  return add_setting(opts, key->path, value, name, err);
+}
+
+static int choose_summary(struct opts *opts, const char *value, struct err *err)
+{
+  static const char *const words[] = { "auto", "always", "never" }; /* in the order of enum run_summary */
+
+  for (size_t i = 0; i < MEM_COUNT(words); i++) {
+    if (strcmp(value, words[i]) == 0) {
+      opts->summary = (enum run_summary)i;
+      return 0;
+    }
+  }
+  return err_set(err, EINVAL, "%s is none of auto, always, never", value);
+}
+
+static int apply_own(struct opts *opts, const struct option *option, const char *value, struct err *err)
+{
+  switch (option->id) {
+  case OPTS_ID_POLICY:
+    return strv_add(&opts->policy_files, value) < 0 ? err_set(err, ENOMEM, "out of memory") : 0;
+  case OPTS_ID_WORKSPACE:
+    free(opts->workspace);
+    opts->workspace = mem_strndup(value, strlen(value));
+    return opts->workspace ? 0 : err_set(err, ENOMEM, "out of memory");
+  case OPTS_ID_FD:
+    return add_fd(opts, value, err);
+  case OPTS_ID_ENGINE:
+    if (strcmp(value, "auto") == 0 || strcmp(value, "bwrap") == 0)
+      return 0;
+    return err_set(err, EINVAL, "%s is none of auto, bwrap", value);
+  case OPTS_ID_SUMMARY:
+    return choose_summary(opts, value, err);
+  case OPTS_ID_DRY_RUN:
+    opts->dry_run = true;
+    return 0;
+  case OPTS_ID_QUIET:
+    opts->level = LOG_ERROR;
+    return 0;
+  case OPTS_ID_VERBOSE:
+    opts->level = LOG_DETAIL;
+    return 0;
+  case OPTS_ID_JSON:
+    opts->json = true;
+    return 0;
+  case OPTS_ID_PLAN:
+    opts->plan = true;
+    return 0;
+  case OPTS_ID_HELP:
+    opts->help = true;
+    return 0;
+  }
+  return -EINVAL;
+}
+
+/* One option at args[0]; *ret_used tells how many arguments it took. */
+static int parse_one(enum opts_command command, char *const *args, struct err *err, struct opts *opts, size_t *ret_used)
+{
+  struct span word = span_of(args[0]);
+  struct span name = span_starts_with(word, SPAN("--")) ? span_sub(word, 0, span_find(word, '=')) : word;
+  const struct option *own = find_own(command, name);
+  const struct key *key = own ? NULL : find_key(command, name);
+  bool takes_value = key || (own && own->argument);
+  const char *value = name.len < word.len ? word.ptr + name.len + 1 : NULL;
+  int r;
+
+  if (!own && !key)
+    return err_set(err, EINVAL, "%.*s: no such option; see sbx --help", (int)name.len, name.ptr);
+  if (!takes_value && value)
+    return err_set(err, EINVAL, "%.*s takes no value", (int)name.len, name.ptr);
+  *ret_used = 1;
+  if (takes_value && !value) {
+    value = args[1];
+    *ret_used = 2;
+  }
+  if (takes_value && !value)
+    return err_set(err, EINVAL, "%.*s needs a value: %s", (int)name.len, name.ptr, key ? key->argument : own->argument);
+  r = own ? apply_own(opts, own, value, err) : add_key(opts, key, name, value, err);
+  return r < 0 ? err_wrap(err, "%.*s", (int)name.len, name.ptr) : 0;
+}
+
+int opts_parse(enum opts_command command, char *const *args, struct err *err, struct opts *opts)
+{
+  size_t at = 0;
+
+  while (args[at] && args[at][0] == '-' && args[at][1]) {
+    size_t used = 0;
+    int r;
+
+    if (strcmp(args[at], "--") == 0) {
+      at++;
+      break;
+    }
+    r = parse_one(command, args + at, err, opts, &used);
+    if (r < 0)
+      return r;
+    at += used;
+  }
+  opts->consumed = at;
+  return 0;
+}
+
+static void help_line(const char *letter, const char *name, const char *argument, const char *help, struct buf *out)
+{
+  buf_autofree struct buf left = BUF_INIT(256);
+
+  buf_printf(&left, "%s%s%s%s", letter, name, argument ? " " : "", argument ? argument : "");
+  buf_printf(out, "  %-34s %s\n", left.data ? left.data : "", help);
+}
+
+void opts_help(enum opts_command command, struct buf *out)
+{
+  const char *before = NULL;
+
+  for (int id = 0; id < KEY_COUNT && (command & OPTS_POLICY); id++) {
+    const struct key *key = keys_at((enum key_id)id);
+    bool again = before && key->option && strcmp(before, key->option) == 0;
+
+    if (key->option && !again)
+      help_line("", key->option, key->argument, key->help, out);
+    before = key->option;
+  }
+  for (size_t i = 0; i < MEM_COUNT(own_options); i++) {
+    const struct option *option = &own_options[i];
+    char letter[] = { '-', option->letter, ',', ' ', '\0' };
+
+    if (option->commands & command)
+      help_line(option->letter ? letter : "", option->name, option->argument, option->help, out);
+  }
+}

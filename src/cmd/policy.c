@@ -1,0 +1,188 @@
+/* Commands about policy files: check, init, trust; and the printing that show shares. */
+#include "cmd/cmd.h"
+#include "cmd/context.h"
+
+#include "base/fd.h"
+#include "policy/limits.h"
+#include "policy/print.h"
+#include "policy/validate.h"
+#include "sys/path.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+int cmd_print_policy(const struct policy *policy)
+{
+  buf_autofree struct buf text = BUF_INIT(LIMITS_POLICY_PRINT_BYTES);
+
+  policy_print(policy, false, &text);
+  return cmd_print(&text);
+}
+
+static int check_one(const char *path, struct err *err, struct strv *notes)
+{
+  layers_autofree struct layers *layers = layers_new();
+  policy_autofree struct policy *policy = NULL;
+  int r = layers ? layers_add_file(layers, LAYER_FILE, path, err) : err_set(err, ENOMEM, "out of memory");
+
+  if (r == -ENOENT && !err->code)
+    return err_set(err, ENOENT, "%s: no such file", path);
+  return r < 0 ? r : policy_validate(layers, err, notes, &policy);
+}
+
+static int print_check(const struct opts *opts, int r, const struct err *err, const struct strv *notes)
+{
+  buf_autofree struct buf text = BUF_INIT(LIMITS_POLICY_PRINT_BYTES);
+
+  if (!opts->json) {
+    for (size_t i = 0; i < notes->count; i++)
+      log_line(LOG_NOTICE, "%s", notes->items[i]);
+    if (r < 0)
+      return cmd_fail(err);
+    buf_append_str(&text, "ok\n");
+    return cmd_print(&text);
+  }
+  buf_printf(&text, "{\"ok\": %s, \"error\": ", r < 0 ? "false" : "true");
+  if (r < 0)
+    buf_append_json(&text, span_of(err->message));
+  else
+    buf_append_str(&text, "null");
+  buf_append_str(&text, ", \"notes\": [");
+  for (size_t i = 0; i < notes->count; i++) {
+    buf_append_str(&text, i ? ", " : "");
+    buf_append_json(&text, span_of(notes->items[i]));
+  }
+  buf_append_str(&text, "]}\n");
+  return cmd_print(&text) || r < 0 ? RUN_EXIT_FAILED : 0;
+}
+
+int cmd_check(const struct opts *opts, char *const *args)
+{
+  context_autofree struct context context = CONTEXT_INIT;
+  strv_autofree struct strv notes = STRV_INIT;
+  struct err err = ERR_INIT;
+  int r;
+
+  if (args[0] && args[1]) {
+    err_set(&err, EINVAL, "check: one FILE at a time");
+    return cmd_fail(&err);
+  }
+  if (args[0]) {
+    r = check_one(args[0], &err, &notes);
+    return print_check(opts, r, &err, &notes);
+  }
+  r = context_load(opts, &err, &context);
+  return print_check(opts, r, &err, &context.notes);
+}
+
+static const char template[] = "// What commands may do in this project: sbx-policy(5). sbx takes from this file only what narrows,\n"
+                               "// until you run `sbx trust`.\n"
+                               "{\n"
+                               "  \"extends\": [],\n"
+                               "  \"filesystem\": {\n"
+                               "    \"hide\": [],\n"
+                               "    \"protect\": []\n"
+                               "  },\n"
+                               "  \"network\": {\n"
+                               "    \"allow\": [],\n"
+                               "    \"deny\": []\n"
+                               "  }\n"
+                               "}\n";
+
+int cmd_init(const struct opts *opts, char *const *args)
+{
+  facts_autofree struct facts facts = FACTS_INIT;
+  mem_autofree char *path = NULL;
+  fd_autoclose int fd = -1;
+  struct err err = ERR_INIT;
+  int r;
+
+  if (args[0])
+    r = err_set(&err, EINVAL, "init: takes no argument %s", args[0]);
+  else
+    r = facts_read_caller(opts->workspace, &err, &facts);
+  if (r < 0)
+    return cmd_fail(&err);
+  path = path_join(facts.workspace, ".sbx.json");
+  if (!path)
+    return cmd_fail(&(struct err){ .code = ENOMEM, .message = "out of memory" });
+  fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+  if (fd < 0 && errno == EEXIST)
+    err_set(&err, EEXIST, "%s: exists already; edit it, or remove it first", path);
+  else if (fd < 0)
+    err_set_errno(&err, errno, "%s", path);
+  else if ((r = fd_write_all(fd, span_of(template))) < 0)
+    err_set_errno(&err, -r, "%s", path);
+  if (err.code)
+    return cmd_fail(&err);
+  log_line(LOG_NOTICE, "wrote %s", path);
+  return 0;
+}
+
+/* The trusted text replaces the one before in one step, so that a run never reads half of it. */
+static int keep_text(const struct facts *facts, struct span text, struct err *err)
+{
+  mem_autofree char *path = context_trust_path(facts);
+  mem_autofree char *dir = path ? mem_strndup(path, (size_t)(strrchr(path, '/') - path)) : NULL;
+  mem_autofree char *fresh = NULL;
+  fd_autoclose int fd = -1;
+  int r;
+
+  if (!dir || asprintf(&fresh, "%s.%d", path, (int)getpid()) < 0) {
+    fresh = NULL;
+    return err_set(err, ENOMEM, "out of memory");
+  }
+  r = path_make_all(dir, err);
+  if (r < 0)
+    return r;
+  fd = open(fresh, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+  r = fd < 0 ? -errno : fd_write_all(fd, text);
+  if (r == 0 && rename(fresh, path) < 0)
+    r = -errno;
+  if (r < 0)
+    (void)unlink(fresh);
+  return r < 0 ? err_set_errno(err, -r, "%s", path) : 0;
+}
+
+/* What would be trusted has to be a policy that can be loaded. */
+static int check_text(const char *path, struct span text, struct err *err)
+{
+  layers_autofree struct layers *layers = layers_new();
+  policy_autofree struct policy *policy = NULL;
+  strv_autofree struct strv notes = STRV_INIT;
+  int r = layers ? layers_add_text(layers, LAYER_WORKSPACE_TRUSTED, path, text, err)
+                 : err_set(err, ENOMEM, "out of memory");
+
+  if (r == 0)
+    r = policy_validate(layers, err, &notes, &policy);
+  for (size_t i = 0; i < notes.count && r == 0; i++)
+    log_line(LOG_NOTICE, "%s", notes.items[i]);
+  return r;
+}
+
+int cmd_trust(const struct opts *opts, char *const *args)
+{
+  facts_autofree struct facts facts = FACTS_INIT;
+  buf_autofree struct buf text = BUF_INIT(LIMITS_POLICY_BYTES);
+  mem_autofree char *path = NULL;
+  struct err err = ERR_INIT;
+  int r = args[0] ? err_set(&err, EINVAL, "trust: takes no argument %s", args[0]) : 0;
+
+  if (r == 0)
+    r = facts_read_caller(opts->workspace, &err, &facts);
+  if (r == 0)
+    r = context_read_workspace_file(&facts, &err, &path, &text);
+  if (r == -ENOENT && !err.code)
+    r = err_set(&err, ENOENT, "%s: there is none to trust; sbx init makes one", path);
+  if (r == 0)
+    r = check_text(path, buf_span(&text), &err);
+  if (r == 0)
+    r = keep_text(&facts, buf_span(&text), &err);
+  if (r < 0)
+    return cmd_fail(&err);
+  log_line(LOG_NOTICE, "trusted %s as it is now; after any change it has to be trusted again", path);
+  return 0;
+}

@@ -1,0 +1,190 @@
+#include "config.h"
+
+#include "cmd/cmd.h"
+#include "cmd/context.h"
+#include "cmd/nested.h"
+#include "plan/build.h"
+#include "plan/check.h"
+#include "plan/print.h"
+#include "sys/path.h"
+#include "sys/spawn.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define RUN_PLAN_TEXT_BYTES (16 * 1024 * 1024)
+
+/* The proxy beside us in a build tree, else where it was installed. */
+static int find_proxy(char **ret_path)
+{
+  path_object_autofree struct path_object self = { .real = NULL };
+  char link[4096];
+  ssize_t len = readlink("/proc/self/exe", link, sizeof link - 1);
+  char *slash;
+
+  if (len > 0) {
+    link[len] = '\0';
+    slash = strrchr(link, '/');
+    if (slash)
+      *slash = '\0';
+    *ret_path = path_join(link, SBX_PROXY_NAME);
+    if (*ret_path && access(*ret_path, X_OK) == 0)
+      return 0;
+    free(*ret_path);
+  }
+  *ret_path = mem_strndup(SBX_PROXY_PATH, strlen(SBX_PROXY_PATH));
+  return *ret_path ? 0 : -ENOMEM;
+}
+
+/* What the policy may ask for in a later version is refused now rather than left out in silence. */
+static int refuse_unbuilt(const struct policy *policy, struct err *err)
+{
+  if (policy->forward.count)
+    return err_set(err, ENOTSUP, "network.forward is not available in this version; take it out");
+  if (policy->publish.count)
+    return err_set(err, ENOTSUP, "network.publish is not available in this version; take it out");
+  if (policy->upstream == POLICY_UPSTREAM_URL)
+    return err_set(err, ENOTSUP, "network.upstreamProxy with a URL is not available in this version; take it out");
+  return 0;
+}
+
+/* The whole way from options to a checked plan. -ENOENT and -EACCES are about the command only when *ret_command. */
+static int make_plan(struct context *context, char *const *args, struct err *err, struct plan *plan, bool *ret_command)
+{
+  const char *path = plan_path_variable(context->policy, &context->facts);
+  int r = refuse_unbuilt(context->policy, err);
+
+  *ret_command = false;
+  if (r == 0)
+    r = facts_read_paths(context->policy, path, args[0], err, &context->facts);
+  if (r == 0)
+    r = plan_build(context->policy, &context->facts, args, err, plan);
+  if (r == 0)
+    r = plan_check(plan, err);
+  if (r < 0 || !args[0])
+    return r;
+  *ret_command = true;
+  return plan_resolve_program(&context->facts, err, plan);
+}
+
+static void tell_plan(const struct plan *plan)
+{
+  for (size_t i = 0; i < plan->warnings.count; i++)
+    log_line(LOG_NOTICE, "%s", plan->warnings.items[i]);
+  for (size_t i = 0; i < plan->notes.count; i++)
+    log_line(LOG_DETAIL, "%s", plan->notes.items[i]);
+  if (plan->env_left_out.count && log_enabled(LOG_DETAIL)) {
+    buf_autofree struct buf names = BUF_INIT(64 * 1024);
+
+    for (size_t i = 0; i < plan->env_left_out.count; i++)
+      buf_printf(&names, " %s", plan->env_left_out.items[i]);
+    if (!buf_error(&names))
+      log_line(LOG_DETAIL, "variables left out (--env NAME passes one):%s", names.data);
+  }
+}
+
+static int print_plan(const struct plan *plan, bool json)
+{
+  buf_autofree struct buf text = BUF_INIT(RUN_PLAN_TEXT_BYTES);
+
+  if (json)
+    plan_print_json(plan, &text);
+  else
+    plan_print(plan, &text);
+  return cmd_print(&text);
+}
+
+static int start(const struct opts *opts, const struct context *context, const struct plan *plan)
+{
+  mem_autofree char *proxy = NULL;
+  struct run_request request = { .policy = context->policy, .facts = &context->facts, .plan = plan,
+                                 .keep_fds = opts->fds, .keep_count = opts->fd_count, .audit_fd = opts->audit_fd,
+                                 .summary = opts->summary };
+  struct err err = ERR_INIT;
+  int r = find_proxy(&proxy);
+
+  if (r == 0 && plan->network == PLAN_NETWORK_PROXY && access(proxy, X_OK) < 0)
+    r = err_set_errno(&err, errno, "network: %s, which this sbx belongs with; install both together", proxy);
+  else if (r == 0)
+    r = spawn_close_inherited(NULL, 0);
+  if (r < 0) {
+    if (!err.code)
+      err_set_errno(&err, -r, "start");
+    return cmd_fail(&err);
+  }
+  request.proxy_program = proxy;
+  return run_command(&request);
+}
+
+int cmd_run(const struct opts *opts, char *const *args)
+{
+  context_autofree struct context context = CONTEXT_INIT;
+  plan_autofree struct plan plan = PLAN_INIT;
+  struct err err = ERR_INIT;
+  bool about_command;
+  int r;
+
+  if (!args[0]) {
+    err_set(&err, EINVAL, "run: no command given; for example: sbx run -- make test");
+    return cmd_fail(&err);
+  }
+  if (nested_is_inside())
+    return nested_run(opts, args);
+  r = context_load(opts, &err, &context);
+  if (r < 0)
+    return cmd_fail(&err);
+  context_tell(&context);
+  r = make_plan(&context, args, &err, &plan, &about_command);
+  if (r < 0) {
+    (void)cmd_fail(&err);
+    return about_command && r == -ENOENT ? RUN_EXIT_NOT_FOUND
+           : about_command && r == -EACCES ? RUN_EXIT_NOT_EXECUTABLE
+                                           : RUN_EXIT_FAILED;
+  }
+  tell_plan(&plan);
+  return opts->dry_run ? print_plan(&plan, opts->json) : start(opts, &context, &plan);
+}
+
+int cmd_shell(const struct opts *opts, char *const *args)
+{
+  const char *shell = getenv("SHELL");
+  char fallback[] = "/bin/sh";
+  mem_autofree char *name = mem_strndup(shell ? shell : fallback, strlen(shell ? shell : fallback));
+  char interactive[] = "-i";
+  char *const command[] = { name, interactive, NULL };
+  struct err err = ERR_INIT;
+
+  if (args[0]) {
+    err_set(&err, EINVAL, "shell: takes no command; use sbx run -- %s", args[0]);
+    return cmd_fail(&err);
+  }
+  if (!name) {
+    err_set(&err, ENOMEM, "out of memory");
+    return cmd_fail(&err);
+  }
+  return cmd_run(opts, command);
+}
+
+int cmd_show(const struct opts *opts, char *const *args)
+{
+  static char *const no_command[] = { NULL };
+  context_autofree struct context context = CONTEXT_INIT;
+  plan_autofree struct plan plan = PLAN_INIT;
+  struct err err = ERR_INIT;
+  bool about_command;
+
+  if (args[0]) {
+    err_set(&err, EINVAL, "show: takes no argument %s", args[0]);
+    return cmd_fail(&err);
+  }
+  if (context_load(opts, &err, &context) < 0)
+    return cmd_fail(&err);
+  context_tell(&context);
+  if (!opts->plan)
+    return cmd_print_policy(context.policy);
+  if (make_plan(&context, no_command, &err, &plan, &about_command) < 0)
+    return cmd_fail(&err);
+  tell_plan(&plan);
+  return print_plan(&plan, opts->json);
+}
