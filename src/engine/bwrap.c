@@ -33,11 +33,11 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #define BWRAP_ARGS_BYTES (64 * 1024 * 1024)
@@ -169,7 +169,7 @@ static int add_op(struct launch *launch, const struct plan_op *op)
   return -EINVAL;
 }
 
-static int add_env(struct launch *launch, const struct strv *env)
+static void add_env(struct launch *launch, const struct strv *env)
 {
   arg(launch, "--clearenv");
   for (size_t i = 0; i < env->count; i++) {
@@ -182,25 +182,29 @@ static int add_env(struct launch *launch, const struct strv *env)
     buf_append(&launch->args, span_sub(entry, equals + 1, entry.len));
     buf_append_byte(&launch->args, '\0');
   }
-  return 0;
 }
 
-static int add_filter(struct launch *launch, const struct plan *plan, struct err *err)
+/* The filter's descriptor is an empty memfd for now. bubblewrap reads it after the block descriptor has let it go on, so
+ * the filter is compiled while the mounts are being made. */
+static int add_filter(struct launch *launch, int *ret_filter)
+{
+  int fd = memfd_create("sbx-filter", MFD_CLOEXEC);
+  int r = fd < 0 ? -errno : hand_over(launch, fd);
+
+  if (r < 0)
+    return r;
+  arg_fd(launch, "--seccomp", fd);
+  *ret_filter = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+  return *ret_filter < 0 ? -errno : 0;
+}
+
+static int fill_filter(const struct plan *plan, int fd, struct err *err)
 {
   struct seccomp_row rows[SYSCALLS_ROWS_MAX];
   struct seccomp_filter filter;
-  int fd;
-  int r;
 
   syscalls_build(&plan->syscalls, rows, &filter);
-  r = seccomp_export(&filter, err, &fd);
-  if (r < 0)
-    return r;
-  r = hand_over(launch, fd);
-  if (r < 0)
-    return err_set_errno(err, -r, "system call filter");
-  arg_fd(launch, "--add-seccomp-fd", fd);
-  return 0;
+  return seccomp_export(&filter, fd, err);
 }
 
 static int add_plan(struct launch *launch, const struct plan *plan, struct err *err)
@@ -221,8 +225,8 @@ static int add_plan(struct launch *launch, const struct plan *plan, struct err *
       return err_set_errno(err, -r, "%s", plan->ops.items[i].target);
   }
   args2(launch, "--chdir", plan->cwd);
-  (void)add_env(launch, &plan->env);
-  return add_filter(launch, plan, err);
+  add_env(launch, &plan->env);
+  return 0;
 }
 
 /* A pipe of which the program gets one end (end: 0 read, 1 write) and we keep the other. */
@@ -292,16 +296,16 @@ static int spawn_bwrap(struct launch *launch, const struct plan *plan, const str
   return r < 0 ? explain_spawn(err, -r) : 0;
 }
 
-/* Reads the status line that tells that init exists. */
+/* Reads the status line that tells that init exists. The next one comes when the command has ended. */
 static int await_init(struct engine_run *run, struct err *err)
 {
-  char byte = '\0';
+  char line[512];
   ssize_t n;
 
   do {
-    n = read(run->status_fd, &byte, 1);
-  } while ((n < 0 && errno == EINTR) || (n == 1 && byte != '\n'));
-  if (n != 1)
+    n = read(run->status_fd, line, sizeof line);
+  } while ((n < 0 && errno == EINTR) || (n > 0 && line[n - 1] != '\n'));
+  if (n <= 0)
     return err_set(err, EIO, "isolation: bubblewrap could not make the namespaces; `sbx doctor` tells more");
   run->init = proc_first_child(run->guard);
   if (run->init < 0)
@@ -313,11 +317,14 @@ int engine_start(const struct plan *plan, const struct engine_inputs *inputs, st
 {
   MEM_CLEANUP(launch_free) struct launch launch = { .args = BUF_INIT(BWRAP_ARGS_BYTES) };
   struct engine_run run = ENGINE_RUN_INIT;
+  fd_autoclose int filter = -1;
   int r = add_plan(&launch, plan, err);
 
   if (r < 0)
     return r;
-  r = add_pipe(&launch, "--json-status-fd", 1, &run.status_fd);
+  r = add_filter(&launch, &filter);
+  if (r == 0)
+    r = add_pipe(&launch, "--json-status-fd", 1, &run.status_fd);
   if (r == 0)
     r = add_pipe(&launch, "--block-fd", 0, &run.release_fd);
   for (size_t i = 0; i < inputs->keep_count && r == 0; i++)
@@ -327,6 +334,8 @@ int engine_start(const struct plan *plan, const struct engine_inputs *inputs, st
   else
     r = spawn_bwrap(&launch, plan, inputs, err, &run.guard);
   launch_free(&launch); /* so that the end of the status pipe is seen */
+  if (r == 0)
+    r = fill_filter(plan, filter, err);
   if (r == 0)
     r = await_init(&run, err);
   if (r == 0 && plan->network == PLAN_NETWORK_PROXY) {
@@ -339,13 +348,6 @@ int engine_start(const struct plan *plan, const struct engine_inputs *inputs, st
   }
   *ret_run = run;
   return 0;
-}
-
-static bool has_exited(pid_t pid)
-{
-  siginfo_t info = { .si_pid = 0 };
-
-  return waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) < 0 || info.si_pid == pid;
 }
 
 static int verify(int root, const struct plan_op *op, struct err *err)
@@ -372,28 +374,38 @@ static bool is_covered_later(const struct plan *plan, size_t index)
   return false;
 }
 
-int engine_settle(const struct plan *plan, struct engine_run *run, struct err *err)
+/* Waits until init has dropped its capabilities. The end of the status pipe tells that bubblewrap gave up. */
+static int await_mounts(struct engine_run *run, struct err *err)
 {
   static const struct timespec pause = { .tv_nsec = BWRAP_SETTLE_NS };
+  struct pollfd status = { .fd = run->status_fd, .events = POLLIN };
   uint64_t capabilities = UINT64_MAX;
-  fd_autoclose int root = -1;
-  char path[64];
 
   while (proc_effective_capabilities(run->init, &capabilities) == 0 && capabilities != 0) {
-    if (has_exited(run->guard))
+    if (ppoll(&status, 1, &pause, NULL) > 0)
       break;
-    nanosleep(&pause, NULL);
   }
-  if (capabilities != 0 || has_exited(run->guard))
+  if (capabilities != 0 || poll(&status, 1, 0) > 0)
     return err_set(err, EIO, "isolation: bubblewrap could not make the view of files (its message stands above)");
+  return 0;
+}
+
+int engine_settle(const struct plan *plan, struct engine_run *run, struct err *err)
+{
+  fd_autoclose int root = -1;
+  char path[64];
+  int r = await_mounts(run, err);
+
+  if (r < 0)
+    return r;
   snprintf(path, sizeof path, "/proc/%d/root", (int)run->init);
   root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
   if (root < 0)
     return err_set_errno(err, errno, "isolation: %s", path);
   for (size_t i = 0; i < plan->ops.count; i++) {
     const struct plan_op *op = &plan->ops.items[i];
-    int r = op->inode && !is_covered_later(plan, i) ? verify(root, op, err) : 0;
 
+    r = op->inode && !is_covered_later(plan, i) ? verify(root, op, err) : 0;
     if (r < 0)
       return r;
   }

@@ -66,26 +66,32 @@ static int add_masks(const struct facts *facts, const struct view_mask *masks, s
   return 0;
 }
 
+static int bind_existing(const struct facts *facts, const char *const *paths, const char *why, struct err *err,
+                         struct plan *plan)
+{
+  for (; *paths; paths++) {
+    const struct fact_path *fact = facts_path(facts, *paths);
+
+    if (fact && !fact->error && !ops_add(plan, PLAN_STAGE_KERNEL, PLAN_BIND_RO, *paths, *paths, why))
+      return OUT_OF_MEMORY(err);
+  }
+  return 0;
+}
+
 static int add_kernel(const struct facts *facts, struct err *err, struct plan *plan)
 {
-  const struct fact_path *sys = facts_path(facts, "/sys");
   int r;
 
   if (!ops_add(plan, PLAN_STAGE_KERNEL, PLAN_DEV, NULL, "/dev", "devices") ||
       !ops_add(plan, PLAN_STAGE_KERNEL, PLAN_PROC, NULL, "/proc", "processes"))
     return OUT_OF_MEMORY(err);
-  if (sys && !sys->error && !ops_add(plan, PLAN_STAGE_KERNEL, PLAN_BIND_RO, "/sys", "/sys", "kernel"))
-    return OUT_OF_MEMORY(err);
-  r = add_masks(facts, view_kernel_masks(), err, plan);
+  r = bind_existing(facts, view_sys_trees(), "devices", err, plan);
+  if (r == 0)
+    r = add_masks(facts, view_kernel_masks(), err, plan);
   if (r < 0 || facts->uid != 0)
     return r;
-  for (const char *const *path = view_proc_readonly_root(); *path; path++) {
-    const struct fact_path *fact = facts_path(facts, *path);
-
-    if (fact && !fact->error && !ops_add(plan, PLAN_STAGE_KERNEL, PLAN_BIND_RO, *path, *path, "sysctl"))
-      return OUT_OF_MEMORY(err);
-  }
-  return add_masks(facts, view_kernel_masks_root(), err, plan);
+  r = bind_existing(facts, view_proc_readonly_root(), "sysctl", err, plan);
+  return r < 0 ? r : add_masks(facts, view_kernel_masks_root(), err, plan);
 }
 
 static bool add_tmpfs(struct plan *plan, const char *target, mode_t mode)

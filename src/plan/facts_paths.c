@@ -93,7 +93,7 @@ static int want_system(struct strv *wanted, const struct facts *facts)
   if (r == 0)
     r = strv_add(wanted, "/etc/resolv.conf");
   if (r == 0)
-    r = strv_add(wanted, "/sys");
+    r = want_below(wanted, "/", view_sys_trees());
   if (r == 0)
     r = want_masks(wanted, view_kernel_masks());
   if (r == 0 && facts->uid == 0)

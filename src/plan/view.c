@@ -10,6 +10,15 @@ const char *const *view_system_trees(void)
   return list;
 }
 
+const char *const *view_sys_trees(void)
+{
+  static const char *const list[] = {
+    "/sys/block", "/sys/bus", "/sys/class", "/sys/dev", "/sys/devices", "/sys/kernel/mm", NULL,
+  };
+
+  return list;
+}
+
 const char *const *view_home_tools(void)
 {
   static const char *const list[] = {
@@ -118,7 +127,6 @@ const struct view_mask *view_kernel_masks(void)
 {
   static const struct view_mask list[] = {
     { "/proc/keys", false }, /* descriptions of the user's keys */
-    { "/sys/fs/cgroup", true }, /* paths of the host's cgroups */
     { NULL, false },
   };
 
@@ -139,12 +147,6 @@ const struct view_mask *view_kernel_masks_root(void)
     { "/proc/timer_list", false },
     { "/proc/timer_stats", false },
     { "/sys/devices/virtual/powercap", true },
-    { "/sys/firmware", true },
-    { "/sys/fs/bpf", true },
-    { "/sys/fs/pstore", true },
-    { "/sys/kernel/debug", true },
-    { "/sys/kernel/security", true },
-    { "/sys/kernel/tracing", true },
     { NULL, false },
   };
 

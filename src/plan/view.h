@@ -10,6 +10,10 @@
 /* Read-only trees of the system; those that are symbolic links on the host (/bin -> usr/bin) become links. */
 const char *const *view_system_trees(void);
 
+/* The parts of /sys that programs read to learn about processors, memory and devices; the rest (firmware, debug, security,
+ * the host's cgroups) is not there, nor is what is mounted on it. */
+const char *const *view_sys_trees(void);
+
 /* Toolchains and settings below the home, relative to it; shown read-only where they exist. */
 const char *const *view_home_tools(void);
 
@@ -24,7 +28,7 @@ struct view_mask {
   bool directory;
 };
 
-/* Parts of /proc and /sys that nobody inside may read, and those only root could read or write anyway.
+/* Parts of /proc and /sys that nobody inside may read, and those that only file modes keep from others than root.
  * The list ends with path NULL. */
 const struct view_mask *view_kernel_masks(void);
 const struct view_mask *view_kernel_masks_root(void);

@@ -1,12 +1,9 @@
 #include "sys/seccomp.h"
 
-#include "base/fd.h"
 #include "base/mem.h"
 
 #include <errno.h>
 #include <seccomp.h>
-#include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 static void release(scmp_filter_ctx *context)
@@ -102,24 +99,17 @@ static int build(const struct seccomp_filter *filter, struct err *err, scmp_filt
   return 0;
 }
 
-int seccomp_export(const struct seccomp_filter *filter, struct err *err, int *ret_fd)
+int seccomp_export(const struct seccomp_filter *filter, int fd, struct err *err)
 {
   MEM_CLEANUP(release) scmp_filter_ctx context = NULL;
-  fd_autoclose int fd = -1;
   int r = build(filter, err, &context);
 
   if (r < 0)
     return r;
-  fd = memfd_create("sbx-filter", MFD_CLOEXEC);
-  if (fd < 0)
-    return err_set_errno(err, errno, "system call filter: memfd_create");
   r = seccomp_export_bpf(context, fd);
   if (r < 0)
     return err_set_errno(err, -r, "system call filter: export");
-  if (lseek(fd, 0, SEEK_SET) < 0)
-    return err_set_errno(err, errno, "system call filter: lseek");
-  *ret_fd = fd_steal(&fd);
-  return 0;
+  return lseek(fd, 0, SEEK_SET) < 0 ? err_set_errno(err, errno, "system call filter: lseek") : 0;
 }
 
 int seccomp_apply(const struct seccomp_filter *filter, struct err *err)
