@@ -3,7 +3,7 @@
 _sbx_commands='run shell check show why log doctor trust init'
 _sbx_run_options='--policy --profile --workspace --allow --deny --network --forward --publish --read --write --hide
   --unprotect --home --unix-socket --env --fd --syscalls --memory --cpus --pids --timeout --engine --audit --summary
-  --dry-run -q -v --help'
+  --dry-run --json -q --quiet -v --verbose --help'
 
 # _sbx_value OPTION: completes the argument of an option; fails where it takes none.
 _sbx_value()
@@ -36,7 +36,7 @@ _sbx_command_at()
   while ((at < COMP_CWORD)); do
     case ${COMP_WORDS[at]} in
     --) printf '%s\n' $((at + 1)) && return ;;
-    -q | -v | --dry-run | --help | --json | --plan | --*=*) ;;
+    -q | --quiet | -v | --verbose | --dry-run | --help | --json | --plan | --*=*) ;;
     -*) at=$((at + 1)) ;;
     *) break ;;
     esac
@@ -71,9 +71,10 @@ _sbx()
   case ${COMP_WORDS[1]} in
   run | shell) _sbx_run ;;
   show | why)
-    _sbx_value "$prev" || mapfile -t COMPREPLY < <(compgen -W "$_sbx_run_options --json --plan --write" -- "$cur")
+    _sbx_value "$prev" || mapfile -t COMPREPLY < <(compgen -W "$_sbx_run_options --plan --write" -- "$cur")
     ;;
-  check | trust | init) compopt -o filenames && mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
+  check) compopt -o filenames && mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
+  trust | init) _sbx_value "$prev" || mapfile -t COMPREPLY < <(compgen -W '--workspace' -- "$cur") ;;
   log) mapfile -t COMPREPLY < <(compgen -W '-f --json' -- "$cur") ;;
   doctor) mapfile -t COMPREPLY < <(compgen -W '--json' -- "$cur") ;;
   esac

@@ -40,13 +40,15 @@ complete -c sbx -n "$policy" -l engine -x -a 'auto bwrap' -d 'Choose what makes 
 complete -c sbx -n "$policy" -l audit -r -F -d 'Choose where the audit is written'
 complete -c sbx -n "$policy" -l summary -x -a 'auto always never' -d 'Choose when to say what was denied'
 complete -c sbx -n "$run" -l dry-run -d 'Print what would be done'
-complete -c sbx -n "$run" -s q -d 'Say nothing but errors'
-complete -c sbx -n "$run" -s v -d 'Say more'
+complete -c sbx -n "$policy" -l json -d 'Print JSON'
+complete -c sbx -n "$policy" -s q -l quiet -d 'Say nothing but errors'
+complete -c sbx -n "$policy" -s v -l verbose -d 'Say more'
 complete -c sbx -n "$run" -a '(__fish_complete_subcommand)'
 
 complete -c sbx -n '__fish_seen_subcommand_from show' -l plan -d 'Print the plan'
 complete -c sbx -n '__fish_seen_subcommand_from why' -l write -d 'Ask for writing'
 complete -c sbx -n '__fish_seen_subcommand_from log' -s f -d 'Go on printing'
-complete -c sbx -n '__fish_seen_subcommand_from check show why log doctor' -l json -d 'Print JSON'
-complete -c sbx -n '__fish_seen_subcommand_from check trust init' -F
+complete -c sbx -n '__fish_seen_subcommand_from check log doctor' -l json -d 'Print JSON'
+complete -c sbx -n '__fish_seen_subcommand_from check' -F
+complete -c sbx -n '__fish_seen_subcommand_from trust init' -l workspace -x -a '(__fish_complete_directories)'
 complete -c sbx -l help -d 'Print help'

@@ -21,7 +21,8 @@ def bash_options():
 
 def zsh_options():
     text = re.search(r"_sbx_run_options=\((.*?)\n\)", sources.read(f"{DIR}/_sbx"), re.S).group(1)
-    return set(re.findall(r"'\*?(--?[\w-]+)\[", text))
+    alone = set(re.findall(r"'\*?(--?[\w-]+)\[", text))
+    return alone | {name for pair in re.findall(r"\{(-\w,--[\w-]+)\}", text) for name in pair.split(",")}
 
 
 def fish_options():

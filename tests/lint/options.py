@@ -30,7 +30,8 @@ def helped(*words):
 
 def documented(page):
     """The options that have an entry of their own in a man page: `.It Fl -name` or `.It Fl n`."""
-    return {"-" + name for name in re.findall(r"(?m)^\.It Fl (-?[\w-]+)", sources.read(page))}
+    entries = re.findall(r"(?m)^\.It (Fl .*)$", sources.read(page))
+    return {"-" + name for entry in entries for name in re.findall(r"\bFl (-?[\w-]+)", entry)}
 
 
 def commands():
@@ -52,10 +53,12 @@ def run(report):
     options = helped("run") - {"--help", "-h"}
     for name in sorted(options):
         report.check(name, difference({name}, documented("man/sbx-run.1"), "has no entry in man/sbx-run.1"))
-    report.check("man/sbx-run.1", difference(documented("man/sbx-run.1") - {"--help"}, options, "is not in `sbx run --help`"))
+    extra = documented("man/sbx-run.1") - {"--help", "-h"}
+    report.check("man/sbx-run.1", difference(extra, options, "is not in `sbx run --help`"))
     report.check("policy/keys.c", difference(key_options(), options, "is not in `sbx run --help`"))
     shown, described = commands()
     report.check("man/sbx.1", difference(described, shown, "is not in `sbx --help`"))
+    report.check("sbx --help", difference(shown, described, "has no entry in man/sbx.1"))
     report.check("sbx --help", [] if options and described else ["lists nothing"])
     keys_documented(report)
 
