@@ -5,10 +5,11 @@
  *
  *   1. doc_blank()   checks the bytes and writes spaces over the comments, so that offsets and lines stay what they were;
  *   2. json-c        in strict mode: grammar, escapes, numbers, depth;
- *   3. doc_walk_*()  goes over the text in step with json-c's tree and notes lines and names. It may trust the grammar.
+ *   3. doc_walk_*()  goes over the text in step with json-c's tree and notes lines and names. It may trust the grammar,
+ *                    but not the names: an object's are counted before its members are walked, and where json-c has
+ *                    fewer, one stands twice.
  *
- * Each member is taken out of json-c's object once it was walked: a name that is met again is then missing, which is how
- * a duplicate shows. A text that the two readers see differently is refused.
+ * A text that the two readers see differently is refused.
  */
 #include "policy/doc.h"
 
@@ -226,6 +227,43 @@ static int doc_walk_string(struct doc_cursor *cursor, struct json_object *json, 
   return doc->text ? 0 : doc_out_of_memory(cursor);
 }
 
+/* The number of digits at the start of text. */
+static size_t doc_digits(struct span text)
+{
+  size_t count = 0;
+
+  while (count < text.len && span_is_digit(text.ptr[count]))
+    count++;
+  return count;
+}
+
+/* RFC 8259, section 6. json-c takes NaN and zeros in front as well. */
+static bool doc_is_number(struct span text)
+{
+  size_t digits;
+
+  if (span_starts_with(text, SPAN("-")))
+    text = span_sub(text, 1, text.len);
+  digits = doc_digits(text);
+  if (digits == 0 || (digits > 1 && text.ptr[0] == '0'))
+    return false;
+  text = span_sub(text, digits, text.len);
+  if (span_starts_with(text, SPAN("."))) {
+    digits = doc_digits(span_sub(text, 1, text.len));
+    if (digits == 0)
+      return false;
+    text = span_sub(text, 1 + digits, text.len);
+  }
+  if (text.len == 0)
+    return true;
+  if (span_lower(text.ptr[0]) != 'e')
+    return false;
+  text = span_sub(text, 1, text.len);
+  if (text.len > 0 && (text.ptr[0] == '+' || text.ptr[0] == '-'))
+    text = span_sub(text, 1, text.len);
+  return text.len > 0 && doc_digits(text) == text.len;
+}
+
 /* A number, true, false or null: the token as it stands. */
 static int doc_walk_word(struct doc_cursor *cursor, struct doc *doc)
 {
@@ -236,8 +274,8 @@ static int doc_walk_word(struct doc_cursor *cursor, struct doc *doc)
     cursor->at++;
   token = span_sub(cursor->text, start, cursor->at - start);
   bool word = span_equal_str(token, "true") || span_equal_str(token, "false") || span_equal_str(token, "null");
-  if (word != (doc->type != DOC_NUMBER))
-    return doc_refuse(cursor, "not JSON; write true, false and null in lower case");
+  if (doc->type == DOC_NUMBER ? !doc_is_number(token) : !word)
+    return doc_refuse(cursor, "not JSON: a malformed number or word; write numbers in decimal, words in lower case");
   if (doc->type == DOC_NULL)
     return 0;
   doc->text = mem_strndup(token.ptr, token.len);
@@ -274,44 +312,94 @@ static int doc_walk_array(struct doc_cursor *cursor, struct json_object *json, s
   return doc_take(cursor, ']') ? 0 : doc_refuse(cursor, "not JSON; a list is malformed");
 }
 
+/* Steps over a value and what follows it, up to the next ',' or bracket of the object that it stands in. */
+static void doc_skip_value(struct doc_cursor *cursor)
+{
+  size_t depth = 0;
+
+  while (cursor->at < cursor->text.len) {
+    char byte = cursor->text.ptr[cursor->at];
+    if (depth == 0 && (byte == ',' || byte == '}' || byte == ']'))
+      return;
+    depth += byte == '[' || byte == '{';
+    depth -= byte == ']' || byte == '}';
+    cursor->line += byte == '\n';
+    cursor->at = byte == '"' ? doc_skip_string(cursor->text, cursor->at) : cursor->at + 1;
+  }
+}
+
+/* Takes a member's name. */
+static int doc_take_name(struct doc_cursor *cursor, struct span *ret_name)
+{
+  doc_take(cursor, '\0');
+  if (!doc_take_string(cursor, ret_name))
+    return doc_refuse(cursor, "not JSON; an object is malformed");
+  if (span_find(*ret_name, '\\') < ret_name->len)
+    return doc_refuse(cursor, "an escape in a member's name; write the name plainly");
+  return 0;
+}
+
+/* Looks at the names of the object behind whose '{' the cursor stands. *ret_count is how many there are. Where seen is
+ * true each is taken out of json, and one that is not there any more is refused: it stands twice. */
+static int doc_scan_names(struct doc_cursor cursor, struct json_object *json, bool seen, size_t *ret_count)
+{
+  for (size_t count = 0; !doc_take(&cursor, '}'); count++, *ret_count = count) {
+    struct span name;
+    if (count > 0 && !doc_take(&cursor, ','))
+      return doc_refuse(&cursor, "not JSON; an object is malformed");
+    int r = doc_take_name(&cursor, &name);
+    if (r < 0)
+      return r;
+    if (seen) {
+      mem_autofree char *copy = mem_strndup(name.ptr, name.len);
+      if (!copy)
+        return doc_out_of_memory(&cursor);
+      if (!json_object_object_get_ex(json, copy, NULL))
+        return err_set(cursor.err, EINVAL, "%s:%u: \"%s\" stands twice in the same object; remove one", cursor.name,
+                       cursor.line, copy);
+      json_object_object_del(json, copy);
+    }
+    doc_skip_value(&cursor);
+  }
+  return 0;
+}
+
 static int doc_walk_member(struct doc_cursor *cursor, struct json_object *json, struct doc *doc)
 {
   struct json_object *value;
+  struct doc *item;
   struct span name;
-  int r;
+  int r = doc_take_name(cursor, &name);
 
-  doc_take(cursor, '\0');
-  if (!doc_take_string(cursor, &name))
-    return doc_refuse(cursor, "not JSON; an object is malformed");
-  if (span_find(name, '\\') < name.len)
-    return doc_refuse(cursor, "an escape in a member's name; write the name plainly");
-  struct doc *item = doc_add_item(cursor, doc);
+  if (r < 0)
+    return r;
+  item = doc_add_item(cursor, doc);
   if (!item || !(item->name = mem_strndup(name.ptr, name.len)))
     return doc_out_of_memory(cursor);
-  if (!json_object_object_get_ex(json, item->name, &value))
-    return err_set(cursor->err, EINVAL, "%s:%u: \"%s\" stands twice in the same object; remove one", cursor->name,
-                   cursor->line, item->name);
-  if (!doc_take(cursor, ':'))
+  if (!json_object_object_get_ex(json, item->name, &value) || !doc_take(cursor, ':'))
     return doc_refuse(cursor, "not JSON; an object is malformed");
   doc_take(cursor, '\0');
-  r = doc_walk(cursor, value, item);
-  if (r == 0)
-    json_object_object_del(json, item->name);
-  return r;
+  return doc_walk(cursor, value, item);
 }
 
 static int doc_walk_object(struct doc_cursor *cursor, struct json_object *json, struct doc *doc)
 {
+  size_t count = 0;
+  int r;
+
   if (!doc_take(cursor, '{'))
     return doc_refuse(cursor, "not JSON; an object is malformed");
-  while (!doc_take(cursor, '}')) {
+  r = doc_scan_names(*cursor, json, false, &count);
+  if (r == 0 && count != (size_t)json_object_object_length(json))
+    r = doc_scan_names(*cursor, json, true, &count);
+  while (r == 0 && !doc_take(cursor, '}')) {
     if (doc->count > 0 && !doc_take(cursor, ','))
       return doc_refuse(cursor, "not JSON; an object is malformed");
-    int r = doc_walk_member(cursor, json, doc);
-    if (r < 0)
-      return r;
+    r = doc_walk_member(cursor, json, doc);
   }
-  return json_object_object_length(json) == 0 ? 0 : doc_refuse(cursor, "not JSON; an object is malformed");
+  if (r == 0 && doc->count != count)
+    return doc_refuse(cursor, "not JSON; an object is malformed");
+  return r;
 }
 
 /* One value; the depth is json-c's, so LIMITS_POLICY_DEPTH at most. */
@@ -352,7 +440,8 @@ static int doc_parse_json(const char *name, struct span text, struct err *err, s
   if (!tokener)
     return err_set(err, ENOMEM, "%s: out of memory", name);
   json_tokener_set_flags(tokener, JSON_TOKENER_STRICT);
-  json = json_tokener_parse_ex(tokener, text.ptr, (int)text.len);
+  /* With the NUL behind the text, which tells json-c that a number or word at its end is complete. */
+  json = json_tokener_parse_ex(tokener, text.ptr, (int)text.len + 1);
   error = json_tokener_get_error(tokener);
   end = json_tokener_get_parse_end(tokener);
   json_tokener_free(tokener);
@@ -361,7 +450,7 @@ static int doc_parse_json(const char *name, struct span text, struct err *err, s
     return 0;
   }
   json_object_put(json);
-  if (error == json_tokener_continue)
+  if (error == json_tokener_continue || error == json_tokener_error_parse_eof)
     return err_set(err, EINVAL, "%s:%u: the text ends too early; close what is open", name,
                    doc_line_at(text, text.len > 0 ? text.len - 1 : 0));
   if (error == json_tokener_error_depth)

@@ -100,8 +100,10 @@ static int rule_parse_prefix(struct span text, struct err *err, struct policy_ru
   if (addr_parse(span_sub(text, 0, slash), &prefix.addr) < 0)
     return err_set(err, EINVAL, "a path where a host is wanted; write HOST[:PORTS] without a path");
   if (num_parse_u64(span_sub(text, slash + 1, text.len), 0, prefix.addr.family == ADDR_V4 ? 32 : 128, &length) < 0)
-    return err_set(err, EINVAL, "prefix length is not well formed; write ADDRESS/0 to ADDRESS/%d",
-                   prefix.addr.family == ADDR_V4 ? 32 : 128);
+    return err_set(err, EINVAL, "prefix length is not well formed; write %s",
+                   prefix.addr.family == ADDR_V4 ? "a number from 0 to 32 after the '/'"
+                                                 : "a number from 0 to 128 after the '/', and before ports brackets: "
+                                                   "[ADDRESS/LENGTH]:PORTS");
   prefix.addr = addr_mask(&prefix.addr, (unsigned)length);
   prefix.length = (unsigned)length;
   buf_autofree struct buf fixed = BUF_INIT(RULE_TEXT_MAX);
