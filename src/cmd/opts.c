@@ -46,7 +46,7 @@ static const struct option own_options[] = {
   { OPTS_ID_JSON, OPTS_FOR_CHECK | OPTS_FOR_SHOW | OPTS_FOR_DOCTOR | OPTS_FOR_RUN, "--json", 0, NULL,
     "print JSON (with run: the plan of --dry-run)" },
   { OPTS_ID_PLAN, OPTS_FOR_SHOW, "--plan", 0, NULL, "show what the sandbox would be made of" },
-  { OPTS_ID_QUIET, OPTS_POLICY | OPTS_FOR_INIT | OPTS_FOR_TRUST, "--quiet", 'q', NULL, "print faults only" },
+  { OPTS_ID_QUIET, OPTS_POLICY | OPTS_FOR_INIT | OPTS_FOR_TRUST, "--quiet", 'q', NULL, "print faults and warnings only" },
   { OPTS_ID_VERBOSE, OPTS_POLICY | OPTS_FOR_INIT | OPTS_FOR_TRUST, "--verbose", 'v', NULL, "tell what was decided and left out" },
   { OPTS_ID_HELP, ~0U, "--help", 'h', NULL, "print this help" },
 };
@@ -179,7 +179,7 @@ static int apply_own(struct opts *opts, const struct option *option, const char 
     opts->dry_run = true;
     return 0;
   case OPTS_ID_QUIET:
-    opts->level = LOG_ERROR;
+    opts->level = LOG_WARNING;
     return 0;
   case OPTS_ID_VERBOSE:
     opts->level = LOG_DETAIL;

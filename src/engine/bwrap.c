@@ -353,12 +353,15 @@ int engine_start(const struct plan *plan, const struct engine_inputs *inputs, st
 static int verify(int root, const struct plan_op *op, struct err *err)
 {
   struct open_how how = { .flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
+  bool masked = op->kind == PLAN_MASK_FILE || op->kind == PLAN_MASK_DIR;
+  bool same;
   fd_autoclose int fd = (int)syscall(SYS_openat2, root, op->target, &how, sizeof how);
   struct statx stat;
 
   if (fd < 0 || statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT, STATX_INO, &stat) < 0)
     return err_set_errno(err, errno, "isolation: %s (%s) cannot be verified", op->target, op->why);
-  if (stat.stx_ino != op->inode || makedev(stat.stx_dev_major, stat.stx_dev_minor) != op->device)
+  same = stat.stx_ino == op->inode && makedev(stat.stx_dev_major, stat.stx_dev_minor) == op->device;
+  if (same == masked)
     return err_set(err, ESTALE, "isolation: %s (%s) was exchanged for something else while the sandbox was being made; "
                                 "if no hostile program did that, try again",
                    op->target, op->why);

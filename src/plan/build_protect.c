@@ -146,6 +146,7 @@ static int hide(const char *path, const char *why, const struct facts *facts, st
 {
   const struct fact_path *fact = facts_path(facts, path);
   const struct plan_op *cover;
+  struct plan_op *op;
 
   if (!fact)
     return err_set(err, EINVAL, "plan: %s was not looked at", path);
@@ -161,9 +162,12 @@ static int hide(const char *path, const char *why, const struct facts *facts, st
   cover = ops_covering(plan, fact->real);
   if (!cover || !ops_is_bind(cover) || strcmp(cover->source, cover->target) != 0)
     return 0;
-  return ops_add(plan, PLAN_STAGE_HIDE, S_ISDIR(fact->mode) ? PLAN_MASK_DIR : PLAN_MASK_FILE, NULL, fact->real, why)
-           ? 0
-           : OUT_OF_MEMORY(err);
+  op = ops_add(plan, PLAN_STAGE_HIDE, S_ISDIR(fact->mode) ? PLAN_MASK_DIR : PLAN_MASK_FILE, NULL, fact->real, why);
+  if (!op)
+    return OUT_OF_MEMORY(err);
+  op->device = fact->device;
+  op->inode = fact->inode;
+  return 0;
 }
 
 static bool is_named_socket(const struct policy *policy, const struct facts *facts, const char *path)

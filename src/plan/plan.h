@@ -48,8 +48,8 @@ struct plan_op {
   char *source; /* absolute path on the host (BIND_*), text of a link (SYMLINK), else NULL */
   char *data; /* FILE only */
   mode_t mode; /* TMPFS, DIR, FILE */
-  /* BIND_*: the object that was judged. After the engine has mounted everything, and before the command starts, the
-   * object at target must be this one. */
+  /* The object that was judged; inode 0 where it does not matter. BIND_*: after the engine has mounted everything, and
+   * before the command starts, the object at target must be this one. MASK_*: it must not be this one any more. */
   uint64_t device;
   uint64_t inode;
   const char *why; /* a few words for a person: "workspace", "protect", "hide" */

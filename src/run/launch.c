@@ -83,6 +83,24 @@ static int start(const struct run_request *request, struct limits *limits, struc
   return r;
 }
 
+/* A mask or a read-only mount is tied to the object under a name. When somebody outside puts another object there (an
+ * editor that saves by renaming, `git config`), the kernel takes the mount away in every namespace. Nothing inside can do
+ * that, and nothing here can prevent it; but it must not pass in silence. */
+static void tell_replaced(const struct plan *plan)
+{
+  for (size_t i = 0; i < plan->ops.count; i++) {
+    const struct plan_op *op = &plan->ops.items[i];
+    bool guarded = op->stage == PLAN_STAGE_HIDE || (op->stage == PLAN_STAGE_PROTECT && op->kind == PLAN_BIND_RO);
+    path_object_autofree struct path_object now = { .real = NULL };
+
+    if (!guarded || !op->inode)
+      continue;
+    if (path_resolve(op->target, &now) < 0 || now.inode != op->inode || now.device != op->device)
+      log_line(LOG_WARNING, "%s was replaced from outside during the run; from then on it was no longer %s inside",
+               op->target, op->stage == PLAN_STAGE_HIDE ? "hidden" : "protected");
+  }
+}
+
 static int report_end(const struct run_request *request, struct engine_run *run, int status, bool timed_out)
 {
   int exit_status = RUN_EXIT_FAILED;
@@ -117,6 +135,7 @@ static int run_started(const struct run_request *request, struct engine_run *run
   status = supervise_wait(&supervise, &timed_out);
   proxy_stop(&proxy, &summary);
   status = report_end(request, run, status, timed_out);
+  tell_replaced(request->plan);
   summary_print(&summary, request->summary, status);
   summary_free(&summary);
   return status;
