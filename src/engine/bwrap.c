@@ -21,6 +21,7 @@
 
 #include "base/fd.h"
 #include "base/num.h"
+#include "sys/landlock.h"
 #include "sys/memfd.h"
 #include "sys/probe.h"
 #include "sys/proc.h"
@@ -266,7 +267,8 @@ static int spawn_bwrap(struct launch *launch, const struct plan *plan, const str
   strv_autofree struct strv argv = STRV_INIT;
   mem_autofree char *program = NULL;
   struct spawn spawn = { .envp = no_environment, .guard = true, .new_session = plan->new_session,
-                         .cgroup_procs = inputs->cgroup_procs };
+                         .landlock = -1, .cgroup_procs = inputs->cgroup_procs };
+  fd_autoclose int landlock = -1;
   int fd;
   int r = probe_program(SBX_BWRAP, &program);
 
@@ -288,6 +290,11 @@ static int spawn_bwrap(struct launch *launch, const struct plan *plan, const str
     r = strv_add(&argv, plan->argv.items[i]);
   if (r < 0)
     return OUT_OF_MEMORY(err);
+  if (plan->scope_abstract)
+    r = landlock_create(&(struct landlock_rights){ .scope = LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET }, err, NULL, &landlock);
+  if (r < 0)
+    return r;
+  spawn.landlock = landlock;
   spawn.program = program;
   spawn.argv = argv.items;
   spawn.fds = launch->fds;

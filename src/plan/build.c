@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+/* The first Landlock ABI that can keep a process from abstract sockets outside (Linux 6.12). */
+#define BUILD_ABI_SCOPES 6
 #define OUT_OF_MEMORY(err) err_set((err), ENOMEM, "out of memory")
 
 static enum plan_network network_of(const struct policy *policy)
@@ -31,6 +33,9 @@ static int set_basics(const struct policy *policy, const struct facts *facts, ch
   plan->network = network_of(policy);
   plan->http_port = plan->network == PLAN_NETWORK_PROXY ? BUILD_HTTP_PORT : 0;
   plan->new_session = !facts->terminal;
+  plan->scope_abstract = plan->network == PLAN_NETWORK_HOST && facts->landlock_abi >= BUILD_ABI_SCOPES;
+  if (plan->network == PLAN_NETWORK_HOST && !plan->scope_abstract && r == 0)
+    r = strv_add(&plan->warnings, "network.mode host: on this kernel the command also reaches the host's abstract sockets");
   plan->syscalls = (struct syscalls_options){ .nesting = policy->nesting,
                                               .ptrace = policy->ptrace,
                                               .foreign = policy->foreign,

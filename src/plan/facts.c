@@ -1,6 +1,7 @@
 #include "plan/facts.h"
 
 #include "base/fd.h"
+#include "sys/landlock.h"
 #include "sys/path.h"
 
 #include <errno.h>
@@ -9,8 +10,6 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-extern char **environ;
 
 void facts_free(struct facts *facts)
 {
@@ -224,6 +223,7 @@ int facts_read_caller(const char *workspace_option, struct err *err, struct fact
   facts->uid = geteuid();
   facts->gid = getegid();
   facts->terminal = terminal >= 0;
+  facts->landlock_abi = landlock_abi();
   fd_close(&terminal);
   r = read_environment(facts);
   if (r < 0)

@@ -38,6 +38,7 @@ struct facts {
   char *state_dir; /* $XDG_STATE_HOME/sbx */
   char *config_dir; /* $XDG_CONFIG_HOME/sbx */
   char *private_home; /* the directory that is this workspace's home inside, whether it exists or not */
+  int landlock_abi; /* landlock.h */
   bool terminal; /* there is a controlling terminal */
   struct strv environment; /* the caller's */
   struct strv sockets; /* real paths of the sockets that servers of the host listen on */

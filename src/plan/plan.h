@@ -82,6 +82,7 @@ struct plan {
   char *cwd;
   enum plan_network network;
   uint16_t http_port; /* PLAN_NETWORK_PROXY: where the proxy's HTTP front listens inside */
+  bool scope_abstract; /* abstract sockets of the host's network namespace are out of reach (Landlock) */
   bool new_session;
   struct syscalls_options syscalls;
   struct plan_limits limits;

@@ -40,7 +40,7 @@ static int set_limit(pid_t pid, int resource, uint64_t value, const char *name, 
 {
   struct rlimit limit = { .rlim_cur = value, .rlim_max = value };
 
-  if (prlimit(pid, (enum __rlimit_resource)resource, &limit, NULL) < 0)
+  if (prlimit(pid, resource, &limit, NULL) < 0)
     return err_set_errno(err, errno, "limits.%s: prlimit", name);
   return 0;
 }

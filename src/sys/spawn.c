@@ -7,7 +7,7 @@
  *      caller that dies before the first step is seen by the second; one that dies later is seen by the kernel.
  *   2. the cgroup, while the process still may write there
  *   3. the identity maps, without which a program in a new user namespace is nobody
- *   4. session, descriptors, signals: nothing of the caller's stays
+ *   4. session, Landlock, descriptors, signals: nothing of the caller's stays
  *   5. execve
  *
  * The child Mustn't allocate, take locks, or touch stdio: it runs in the caller's memory.
@@ -132,6 +132,8 @@ static int run_child(void *argument)
     return fail(child, "setsid");
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
     return fail(child, "no_new_privs");
+  if (spawn->landlock >= 0 && syscall(SYS_landlock_restrict_self, spawn->landlock, 0) < 0)
+    return fail(child, "Landlock");
   if (!place_fds(spawn))
     return fail(child, "descriptors");
   reset_signals();

@@ -27,6 +27,7 @@ struct spawn {
    * to itself). It ignores every signal but SIGKILL from here, and when it dies the kernel kills all below it. */
   bool guard;
   bool new_session; /* setsid(2): no controlling terminal, a process group of its own */
+  int landlock; /* a ruleset (landlock.h) that it is put under, or -1 */
   int cgroup_procs; /* joins the cgroup behind this cgroup.procs before anything else; -1 for none */
 };
 
