@@ -10,10 +10,9 @@
 
 static void audit_unknown(struct proxy *proxy)
 {
-  audit_write(proxy->audit, &(struct audit_record){ .event = "request",
-                                                    .via = "http",
-                                                    .verdict = AUDIT_DENY,
-                                                    .reason = REASON_BAD_REQUEST });
+  audit_write(
+      proxy->audit,
+      &(struct audit_record){ .event = "request", .via = "http", .verdict = AUDIT_DENY, .reason = REASON_BAD_REQUEST });
 }
 
 /* The first bytes: which front? */

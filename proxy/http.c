@@ -188,8 +188,7 @@ void http_fail(struct http *http, enum reason reason, const char *cause)
 void http_done(struct http *http)
 {
   http_record(http, &http->verdict);
-  if (!http->keep_origin || !http->request_body.done || http->body_refused || http->origin_in.len ||
-      http->origin.eof) {
+  if (!http->keep_origin || !http->request_body.done || http->body_refused || http->origin_in.len || http->origin.eof) {
     http_drop(http, &http->origin_in, http->origin_in.len);
     sock_close(&http->origin, !http->request_body.done);
   }
@@ -440,8 +439,8 @@ static void watch(struct http *http)
   bool exchange = http->state == HTTP_EXCHANGE;
   bool body = !http->request_body.done && !http->body_refused && !sock_pending(&http->origin) && !http->in.len;
 
-  sock_watch(client, http->state == HTTP_LINGER || (http->state == HTTP_HEAD && !sock_pending(client)) ||
-                         (exchange && body));
+  sock_watch(client,
+             http->state == HTTP_LINGER || (http->state == HTTP_HEAD && !sock_pending(client)) || (exchange && body));
   sock_watch(&http->origin, http->state == HTTP_HEAD || (exchange && !sock_pending(client)));
 }
 

@@ -24,9 +24,10 @@ enum step {
 /* Trailer fields that a recipient could merge into the head and then route, frame or authenticate by. RFC 9110, 6.5.1
  * bars them. */
 static const char *const barred[] = {
-  "authorization", "connection", "content-encoding", "content-length", "content-range",
-  "content-type",  "cookie",     "host",             "set-cookie",     "te",
-  "trailer",       "upgrade",    "transfer-encoding",
+  "authorization",     "connection",   "content-encoding", "content-length",
+  "content-range",     "content-type", "cookie",           "host",
+  "set-cookie",        "te",           "trailer",          "upgrade",
+  "transfer-encoding",
 };
 
 static int framing(const struct http_head *head, struct err *err, struct http_body *body)

@@ -138,7 +138,8 @@ int http_head_parse_request(struct span text, struct err *err, struct http_head 
   line = span_sub(line, ret_head->method.len + 1, line.len);
   ret_head->target = span_sub(line, 0, span_find(line, ' '));
   version = span_sub(line, ret_head->target.len + 1, line.len);
-  if (ret_head->target.len == 0 || !is_value(ret_head->target) || span_find(ret_head->target, '\t') < ret_head->target.len)
+  if (ret_head->target.len == 0 || !is_value(ret_head->target) ||
+      span_find(ret_head->target, '\t') < ret_head->target.len)
     return err_set(err, EBADMSG, "the request target is not well formed");
   r = parse_version(version, err, &ret_head->minor);
   return r < 0 ? r : parse_fields(rest, err, ret_head);
@@ -163,8 +164,8 @@ int http_head_parse_response(struct span text, struct err *err, struct http_head
   if (line.len < 4 || line.ptr[0] != ' ' || line.ptr[1] < '1' || line.ptr[1] > '5' || !span_is_digit(line.ptr[2]) ||
       !span_is_digit(line.ptr[3]) || (line.len > 4 && line.ptr[4] != ' '))
     return err_set(err, EBADMSG, "the status line has no status from 100 to 599");
-  ret_head->status = (unsigned)(line.ptr[1] - '0') * 100 + (unsigned)(line.ptr[2] - '0') * 10 +
-                     (unsigned)(line.ptr[3] - '0');
+  ret_head->status =
+      (unsigned)(line.ptr[1] - '0') * 100 + (unsigned)(line.ptr[2] - '0') * 10 + (unsigned)(line.ptr[3] - '0');
   ret_head->phrase = span_sub(line, 5, line.len);
   if (!is_value(ret_head->phrase))
     return err_set(err, EBADMSG, "the status phrase has a control byte");
