@@ -7,8 +7,10 @@
  *      caller that dies before the first step is seen by the second; one that dies later is seen by the kernel.
  *   2. the cgroup, while the process still may write there
  *   3. the identity maps, without which a program in a new user namespace is nobody
- *   4. session, Landlock, descriptors, signals: nothing of the caller's stays
- *   5. execve
+ *   4. a proc of the new pid namespace: bubblewrap looks for its child in /proc by the number that it sees, and that
+ *      number is another process, or none, in the proc of the host
+ *   5. session, Landlock, descriptors, signals: nothing of the caller's stays
+ *   6. execve
  *
  * The child Mustn't allocate, take locks, or touch stdio: it runs in the caller's memory.
  */
@@ -27,6 +29,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -128,6 +131,8 @@ static int run_child(void *argument)
   if (spawn->guard && (!put("/proc/self/setgroups", "deny") || !put("/proc/self/gid_map", child->gid_map) ||
                        !put("/proc/self/uid_map", child->uid_map)))
     return fail(child, "user namespace map");
+  if (spawn->guard && mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
+    return fail(child, "proc of the new pid namespace");
   if (spawn->new_session && setsid() < 0)
     return fail(child, "setsid");
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
@@ -144,7 +149,7 @@ static int run_child(void *argument)
 int spawn_program(const struct spawn *spawn, struct err *err, pid_t *ret_pid)
 {
   struct child child = { .spawn = spawn, .alive_read = -1, .alive_write = -1 };
-  int flags = CLONE_VM | CLONE_VFORK | SIGCHLD | (spawn->guard ? CLONE_NEWUSER | CLONE_NEWPID : 0);
+  int flags = CLONE_VM | CLONE_VFORK | SIGCHLD | (spawn->guard ? CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS : 0);
   int alive[2];
   sigset_t all;
   sigset_t old;
@@ -167,7 +172,7 @@ int spawn_program(const struct spawn *spawn, struct err *err, pid_t *ret_pid)
   sigprocmask(SIG_BLOCK, &all, &old);
   pid = clone(run_child, stack + SPAWN_STACK_BYTES, flags, &child);
   if (pid < 0)
-    (void)fail(&child, spawn->guard ? "new user and pid namespaces" : "clone");
+    (void)fail(&child, spawn->guard ? "new user, pid and mount namespaces" : "clone");
   sigprocmask(SIG_SETMASK, &old, NULL);
   munmap(stack, SPAWN_STACK_BYTES);
   fd_close(&alive[0]);
