@@ -33,20 +33,22 @@ static int validate_out_of_memory(struct err *err)
 }
 
 /* Puts the place and the value before the cause. */
-static int validate_refuse(const struct layers *layers, const struct layer_value *value, struct err *err)
+static void validate_place(const struct layers *layers, const struct layer_value *value, struct err *err)
 {
   const char *file = layers->files.items[value->file];
   const char *text = value->text ? value->text : "null";
   const char *dots = strlen(text) > VALIDATE_QUOTE_MAX ? "..." : "";
-
-  if (value->name && value->line == 0)
-    return err_wrap(err, "%s %.*s", file, VALIDATE_QUOTE_MAX, value->name);
-  if (value->line == 0)
-    return err_wrap(err, "%s \"%.*s%s\"", file, VALIDATE_QUOTE_MAX, text, dots);
   /* Not what may hold a password. */
-  if (value->name || value->key->type == KEY_TYPE_UPSTREAM)
-    return err_wrap(err, "%s:%u: %s", file, value->line, value->json_path);
-  return err_wrap(err, "%s:%u: %s: \"%.*s%s\"", file, value->line, value->json_path, VALIDATE_QUOTE_MAX, text, dots);
+  bool secret = value->name || value->key->type == KEY_TYPE_UPSTREAM;
+
+  if (value->line > 0 && secret)
+    err_wrap(err, "%s:%u: %s", file, value->line, value->json_path);
+  else if (value->line > 0)
+    err_wrap(err, "%s:%u: %s: \"%.*s%s\"", file, value->line, value->json_path, VALIDATE_QUOTE_MAX, text, dots);
+  else if (secret)
+    err_wrap(err, "%s %.*s", file, VALIDATE_QUOTE_MAX, value->name ? value->name : "");
+  else
+    err_wrap(err, "%s \"%.*s%s\"", file, VALIDATE_QUOTE_MAX, text, dots);
 }
 
 static int validate_values(const struct layers *layers, struct err *err)
@@ -55,8 +57,10 @@ static int validate_values(const struct layers *layers, struct err *err)
     const struct layer_value *value = &layers->values[i];
     bool option = layers->sources[value->source].kind == LAYER_OPTION;
     int r = value_check(value->key, value->name, value->text, option, err);
+    if (r == -EINVAL)
+      validate_place(layers, value, err);
     if (r < 0)
-      return r == -ENOMEM ? r : validate_refuse(layers, value, err);
+      return r;
   }
   return 0;
 }
