@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -69,6 +68,8 @@ void buf_printf(struct buf *buf, const char *format, ...)
   va_start(args, format);
   len = vsnprintf(NULL, 0, format, args);
   va_end(args);
+  if (len < 0 && !buf->error)
+    buf->error = -E2BIG; /* longer than INT_MAX, which no ceiling here is */
   if (len < 0 || !reserve(buf, (size_t)len))
     return;
   va_start(args, format);
@@ -89,32 +90,12 @@ void buf_append_escaped(struct buf *buf, struct span bytes)
   }
 }
 
-/* Length of the valid UTF-8 sequence (RFC 3629) at the start of s, or 0. */
-static size_t utf8_sequence(struct span s)
-{
-  const unsigned char *b = (const unsigned char *)s.ptr;
-  size_t len = b[0] >= 0xf0 ? 4 : b[0] >= 0xe0 ? 3 : 2;
-  uint32_t code;
-
-  if (b[0] < 0xc2 || b[0] > 0xf4 || s.len < len)
-    return 0;
-  code = b[0] & (0xffu >> (len + 1));
-  for (size_t i = 1; i < len; i++) {
-    if ((b[i] & 0xc0) != 0x80)
-      return 0;
-    code = code << 6 | (b[i] & 0x3fu);
-  }
-  if ((len == 3 && code < 0x800) || (len == 4 && (code < 0x10000 || code > 0x10ffff)))
-    return 0;
-  return code >= 0xd800 && code <= 0xdfff ? 0 : len;
-}
-
 void buf_append_json(struct buf *buf, struct span bytes)
 {
   buf_append_byte(buf, '"');
   for (size_t i = 0; i < bytes.len; i++) {
     unsigned char byte = (unsigned char)bytes.ptr[i];
-    size_t sequence = byte >= 0x80 ? utf8_sequence(span_sub(bytes, i, bytes.len)) : 0;
+    size_t sequence = byte >= 0x80 ? span_utf8(span_sub(bytes, i, bytes.len)) : 0;
 
     if (sequence) {
       buf_append(buf, span_sub(bytes, i, sequence));

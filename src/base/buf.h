@@ -18,10 +18,7 @@ struct buf {
 };
 
 /* An empty buffer with a ceiling of max bytes; allocates nothing yet. */
-#define BUF_INIT(max_bytes) \
-  { \
-    .data = NULL, .len = 0, .cap = 0, .max = (max_bytes), .error = 0 \
-  }
+#define BUF_INIT(max_bytes) { .data = NULL, .len = 0, .cap = 0, .max = (max_bytes), .error = 0 }
 
 /* Frees the memory and leaves an empty buffer with the same ceiling. */
 void buf_free(struct buf *buf);

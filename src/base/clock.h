@@ -13,7 +13,7 @@ uint64_t clock_mono_ns(void);
 /* Milliseconds since the epoch, CLOCK_REALTIME. */
 uint64_t clock_real_ms(void);
 
-/* RFC 3339 in UTC with milliseconds: "2026-01-02T03:04:05.678Z". */
+/* RFC 3339 in UTC with milliseconds: "2026-01-02T03:04:05.678Z". Times past the year 9999 are shown as its end. */
 void clock_format(uint64_t real_ms, char ret_text[CLOCK_TEXT_MAX]);
 
 #endif

@@ -1,47 +1,53 @@
 #include "base/err.h"
 
+#include "base/span.h"
+
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-/* Replaces control bytes by \xNN so that no message can drive a terminal; ends in "..." when it does not fit. */
-static void escape_into(char *out, size_t cap, const char *text)
+/* Appends text at used with "..." at the end where it does not fit, and nothing after such an end. Control characters and
+ * bytes that are no UTF-8 become \xNN, so that no message can drive a terminal. */
+static void append(char *message, struct span text)
 {
   static const char hex[] = "0123456789abcdef";
-  size_t used = 0;
+  static const char cut[] = "...";
+  size_t used = strlen(message);
 
-  for (; *text; text++) {
-    unsigned char byte = (unsigned char)*text;
-    size_t need = (byte < 0x20 || byte == 0x7f) ? 4 : 1;
+  if (used + sizeof cut > ERR_MESSAGE_MAX && text.len)
+    used = ERR_MESSAGE_MAX - sizeof cut;
+  while (text.len) {
+    size_t printable = span_printable(text);
+    size_t need = printable ? printable : 4;
+    unsigned char byte = (unsigned char)text.ptr[0];
+    bool last = text.len == (printable ? printable : 1);
 
-    if (used + need + 4 > cap) {
-      memcpy(out + used, "...", 3);
-      used += 3;
-      break;
+    if (used + need + (last ? 1 : sizeof cut) > ERR_MESSAGE_MAX) {
+      memcpy(message + used, cut, sizeof cut);
+      return;
     }
-    if (need == 1) {
-      out[used++] = (char)byte;
-      continue;
-    }
-    out[used++] = '\\';
-    out[used++] = 'x';
-    out[used++] = hex[byte >> 4];
-    out[used++] = hex[byte & 15];
+    if (printable)
+      memcpy(message + used, text.ptr, printable);
+    else
+      memcpy(message + used, (const char[]){ '\\', 'x', hex[byte >> 4], hex[byte & 15] }, 4);
+    used += need;
+    text = span_sub(text, printable ? printable : 1, text.len);
   }
-  out[used] = '\0';
+  message[used] = '\0';
 }
 
 __attribute__((format(printf, 3, 0))) static void fill(struct err *err, int code, const char *format, va_list args)
 {
-  char raw[ERR_MESSAGE_MAX];
+  char raw[ERR_MESSAGE_MAX + 1]; /* more than fits, so that what is cut is seen to be cut */
 
   if (!err)
     return;
   if (vsnprintf(raw, sizeof raw, format, args) < 0)
     raw[0] = '\0';
   err->code = code;
-  escape_into(err->message, sizeof err->message, raw);
+  err->message[0] = '\0';
+  append(err->message, span_of(raw));
 }
 
 int err_set(struct err *err, int code, const char *format, ...)
@@ -57,14 +63,13 @@ int err_set(struct err *err, int code, const char *format, ...)
 int err_set_errno(struct err *err, int code, const char *format, ...)
 {
   va_list args;
-  size_t len;
 
   va_start(args, format);
   fill(err, code, format, args);
   va_end(args);
   if (err) {
-    len = strlen(err->message);
-    snprintf(err->message + len, sizeof err->message - len, ": %s", strerror(code));
+    append(err->message, SPAN(": "));
+    append(err->message, span_of(strerror(code)));
   }
   return -code;
 }
@@ -73,7 +78,6 @@ int err_wrap(struct err *err, const char *format, ...)
 {
   struct err inner;
   va_list args;
-  size_t len;
 
   if (!err)
     return -EIO;
@@ -81,12 +85,7 @@ int err_wrap(struct err *err, const char *format, ...)
   va_start(args, format);
   fill(err, inner.code, format, args);
   va_end(args);
-  len = strlen(err->message);
-  if (len + 2 < sizeof err->message) {
-    memcpy(err->message + len, ": ", 3);
-    len += 2;
-    memccpy(err->message + len, inner.message, '\0', sizeof err->message - len);
-    err->message[sizeof err->message - 1] = '\0';
-  }
+  append(err->message, SPAN(": "));
+  append(err->message, span_of(inner.message));
   return -inner.code;
 }

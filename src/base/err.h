@@ -2,8 +2,8 @@
  *
  * Functions that can fail return 0 (or a count) or a negative errno, and take a struct err * as the last parameter
  * before the ret_ out-parameters. The struct lives on the caller's stack; there is nothing to free. A message reads
- * "part: cause; fix", without a newline; bytes that came from outside are escaped by err_set itself (control bytes
- * become \xNN), so a message can always go to a terminal.
+ * "part: cause; fix", without a newline; bytes that came from outside are escaped by err_set itself (control
+ * characters, and bytes that are no UTF-8, become \xNN), so a message can always go to a terminal.
  */
 #ifndef SBX_BASE_ERR_H
 #define SBX_BASE_ERR_H
@@ -16,10 +16,7 @@ struct err {
   char message[ERR_MESSAGE_MAX];
 };
 
-#define ERR_INIT \
-  { \
-    .code = 0, .message = "" \
-  }
+#define ERR_INIT { .code = 0, .message = "" }
 
 /* Fills err at the origin of a failure. code is a positive errno; returns -code. err may be NULL. */
 int err_set(struct err *err, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));

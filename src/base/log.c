@@ -29,17 +29,18 @@ bool log_enabled(enum log_level level)
   return level <= threshold;
 }
 
-/* Keeps UTF-8 as it is, escapes C0 controls and DEL, and the C1 controls that some terminals obey (U+0080..U+009F). */
+/* Keeps what is valid UTF-8; escapes control characters, and bytes that are no UTF-8: a terminal of 8 bits would take
+ * one of those for a control of C1. */
 static void append_line(struct buf *line, struct span text)
 {
-  for (size_t i = 0; i < text.len; i++) {
-    unsigned char byte = (unsigned char)text.ptr[i];
-    unsigned char next = i + 1 < text.len ? (unsigned char)text.ptr[i + 1] : 0;
+  while (text.len) {
+    size_t printable = span_printable(text);
 
-    if (byte < 0x20 || byte == 0x7f || (byte == 0xc2 && next >= 0x80 && next <= 0x9f))
-      buf_printf(line, "\\x%02x", byte);
+    if (printable)
+      buf_append(line, span_sub(text, 0, printable));
     else
-      buf_append_byte(line, (char)byte);
+      buf_printf(line, "\\x%02x", (unsigned char)text.ptr[0]);
+    text = span_sub(text, printable ? printable : 1, text.len);
   }
 }
 

@@ -1,6 +1,7 @@
 #include "base/mem.h"
 
 #include <errno.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,10 +24,10 @@ int mem_grow(void *items, size_t count, size_t *cap, size_t size, size_t max)
   void *grown;
   size_t want;
 
-  if (count < *cap)
-    return 0;
   if (count >= max)
     return -E2BIG;
+  if (count < *cap)
+    return 0;
   want = *cap ? *cap * 2 : 8;
   if (want > max)
     want = max;
@@ -41,7 +42,7 @@ int mem_grow(void *items, size_t count, size_t *cap, size_t size, size_t max)
 
 char *mem_strndup(const char *bytes, size_t len)
 {
-  char *copy = malloc(len + 1);
+  char *copy = len < SIZE_MAX ? malloc(len + 1) : NULL;
 
   if (!copy)
     return NULL;

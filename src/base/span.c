@@ -1,5 +1,7 @@
 #include "base/span.h"
 
+#include <stdint.h>
+
 struct span span_of(const char *string)
 {
   return (struct span){ .ptr = string ? string : "", .len = string ? strlen(string) : 0 };
@@ -83,6 +85,40 @@ bool span_split(struct span *rest, char sep, struct span *ret_part)
   else
     *rest = span_sub(*rest, at + 1, rest->len);
   return true;
+}
+
+size_t span_utf8(struct span s)
+{
+  const unsigned char *b = (const unsigned char *)s.ptr;
+  size_t len;
+  uint32_t code;
+
+  if (s.len == 0)
+    return 0;
+  if (b[0] < 0x80)
+    return 1;
+  len = b[0] >= 0xf0 ? 4 : b[0] >= 0xe0 ? 3 : 2;
+  if (b[0] < 0xc2 || b[0] > 0xf4 || s.len < len)
+    return 0;
+  code = b[0] & (0xffu >> (len + 1));
+  for (size_t i = 1; i < len; i++) {
+    if ((b[i] & 0xc0) != 0x80)
+      return 0;
+    code = code << 6 | (b[i] & 0x3fu);
+  }
+  if ((len == 3 && code < 0x800) || (len == 4 && (code < 0x10000 || code > 0x10ffff)))
+    return 0;
+  return code >= 0xd800 && code <= 0xdfff ? 0 : len;
+}
+
+size_t span_printable(struct span s)
+{
+  size_t len = span_utf8(s);
+  unsigned char first = len ? (unsigned char)s.ptr[0] : 0;
+
+  if (len == 1)
+    return first >= 0x20 && first != 0x7f;
+  return len == 2 && first == 0xc2 && (unsigned char)s.ptr[1] <= 0x9f ? 0 : len;
 }
 
 bool span_is_digit(char byte)

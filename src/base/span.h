@@ -12,17 +12,13 @@ struct span {
 };
 
 /* The span of a string literal. */
-#define SPAN(literal) \
-  ((struct span){ .ptr = "" literal, .len = sizeof(literal) - 1 })
+#define SPAN(literal) ((struct span){ .ptr = "" literal, .len = sizeof(literal) - 1 })
 
 /* The span of a NUL-terminated string; an empty span for NULL. */
 struct span span_of(const char *string);
 
 /* The same as the initializer of a constant table. */
-#define SPAN_INIT(literal) \
-  { \
-    .ptr = "" literal, .len = sizeof(literal) - 1 \
-  }
+#define SPAN_INIT(literal) { .ptr = "" literal, .len = sizeof(literal) - 1 }
 
 /* Same bytes; the nocase form folds ASCII letters only. */
 bool span_equal(struct span a, struct span b);
@@ -45,6 +41,12 @@ struct span span_trim(struct span s);
 /* Takes the part before the first sep off *rest into *ret_part. False when *rest was at its end (ptr NULL).
  * "a,,b" gives "a", "", "b"; the empty string gives one empty part. */
 bool span_split(struct span *rest, char sep, struct span *ret_part);
+
+/* Length of the valid UTF-8 sequence (RFC 3629) at the start of s: 1 for ASCII; 0 where there is none. */
+size_t span_utf8(struct span s);
+
+/* The same for text that goes to a terminal: 0 also for control characters, those of C1 (U+0080..U+009F) included. */
+size_t span_printable(struct span s);
 
 /* ASCII classes, whatever the locale. */
 bool span_is_digit(char byte);

@@ -20,7 +20,7 @@ int strv_take(struct strv *strv, char *string)
   if (!string)
     return -ENOMEM;
   /* One element more than is used, for the NULL at the end. */
-  r = mem_grow(&strv->items, strv->count + 1, &strv->cap, sizeof *strv->items, STRV_MAX_DEFAULT);
+  r = mem_grow(&strv->items, strv->count + 1, &strv->cap, sizeof *strv->items, STRV_MAX_DEFAULT + 1);
   if (r < 0) {
     free(string);
     return r;

@@ -14,10 +14,7 @@ struct strv {
   size_t cap;
 };
 
-#define STRV_INIT \
-  { \
-    .items = NULL, .count = 0, .cap = 0 \
-  }
+#define STRV_INIT { .items = NULL, .count = 0, .cap = 0 }
 
 void strv_free(struct strv *strv);
 #define strv_autofree MEM_CLEANUP(strv_free)
