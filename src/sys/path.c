@@ -130,6 +130,8 @@ int path_make_below(const char *root, const char *relative, struct err *err)
       return err_set(err, ENOMEM, "out of memory");
     if (part.len == 0)
       continue;
+    if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
+      return err_set(err, EINVAL, "%s: mount point %s: '%s' is no name", root, relative, name);
     r = rest.ptr ? descend(at, name, &next) : touch(at, name);
     if (r < 0)
       return err_set_errno(err, -r, "%s/%s: cannot make the mount point", root, relative);
@@ -141,19 +143,33 @@ int path_make_below(const char *root, const char *relative, struct err *err)
   return 0;
 }
 
+static int make_directory(const char *path)
+{
+  struct stat stat_of;
+
+  if (mkdir(path, 0700) == 0)
+    return 0;
+  if (errno != EEXIST || stat(path, &stat_of) < 0)
+    return -errno;
+  return S_ISDIR(stat_of.st_mode) ? 0 : -ENOTDIR;
+}
+
 int path_make_all(const char *path, struct err *err)
 {
   mem_autofree char *copy = mem_strndup(path, strlen(path));
 
   if (!copy)
     return err_set(err, ENOMEM, "out of memory");
-  if (mkdir(copy, 0700) == 0 || errno == EEXIST)
+  if (make_directory(copy) == 0)
     return 0;
   for (char *slash = strchr(copy + 1, '/');; slash = strchr(slash + 1, '/')) {
+    int r;
+
     if (slash)
       *slash = '\0';
-    if (mkdir(copy, 0700) < 0 && errno != EEXIST)
-      return err_set_errno(err, errno, "%s: cannot make the directory", copy);
+    r = make_directory(copy);
+    if (r < 0)
+      return err_set_errno(err, -r, "%s: cannot make the directory", copy);
     if (!slash)
       return 0;
     *slash = '/';

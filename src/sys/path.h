@@ -34,10 +34,10 @@ int path_resolve_link(const char *path, struct path_object *ret_object);
 /* Makes a mount point below the directory root, without following any symbolic link: directories with mode 0700, and at
  * the end a directory too where relative ends in '/', else an empty file. A link in the way, or a file where a directory
  * belongs, is removed first: root is a directory of ours in which a sandboxed command may have planted one.
- * 0 or -errno. */
+ * 0 or -errno (-EINVAL for a part "." or ".."). */
 int path_make_below(const char *root, const char *relative, struct err *err);
 
-/* As mkdir -p with mode 0700 for an absolute path. 0 or -errno. */
+/* As mkdir -p with mode 0700 for an absolute path. 0 or -errno (-ENOTDIR where something else stands in the way). */
 int path_make_all(const char *path, struct err *err);
 
 /* Whether path equals dir or lies below it; both absolute and canonical. */

@@ -18,7 +18,9 @@
 
 #include "base/fd.h"
 #include "base/mem.h"
+#include "base/num.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/close_range.h>
@@ -90,20 +92,26 @@ static void reset_signals(void)
   (void)sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* Two passes, because one descriptor's new number may be another's old one: first out of the way, then into place. */
+/* Two passes, because one descriptor's new number may be another's old one: first out of the way, beyond every new
+ * number, then into place. */
 static bool place_fds(const struct spawn *spawn)
 {
   int moved[64];
+  int beyond = 3;
 
   if (spawn->fd_count > MEM_COUNT(moved)) {
     errno = E2BIG;
     return false;
   }
   for (size_t i = 0; i < spawn->fd_count; i++) {
+    if (spawn->fds[i].to >= beyond)
+      beyond = spawn->fds[i].to + 1;
+  }
+  for (size_t i = 0; i < spawn->fd_count; i++) {
     moved[i] = spawn->fds[i].from;
     if (spawn->fds[i].from == spawn->fds[i].to)
       continue;
-    moved[i] = fcntl(spawn->fds[i].from, F_DUPFD_CLOEXEC, 100);
+    moved[i] = fcntl(spawn->fds[i].from, F_DUPFD_CLOEXEC, beyond);
     if (moved[i] < 0)
       return false;
   }
@@ -139,6 +147,8 @@ static int run_child(void *argument)
     return fail(child, "no_new_privs");
   if (spawn->landlock >= 0 && syscall(SYS_landlock_restrict_self, spawn->landlock, 0) < 0)
     return fail(child, "Landlock");
+  /* Where the call is unknown, what spawn_close_inherited() did has to do. */
+  (void)syscall(SYS_close_range, 3U, ~0U, CLOSE_RANGE_CLOEXEC);
   if (!place_fds(spawn))
     return fail(child, "descriptors");
   reset_signals();
@@ -185,10 +195,32 @@ int spawn_program(const struct spawn *spawn, struct err *err, pid_t *ret_pid)
   return 0;
 }
 
+/* For kernels, and filters around us, that do not know close_range(2). */
+static int close_listed(void)
+{
+  DIR *dir = opendir("/proc/self/fd");
+  struct dirent *entry;
+
+  if (!dir)
+    return -errno;
+  while ((entry = readdir(dir))) {
+    uint64_t fd;
+
+    if (num_parse_u64(span_of(entry->d_name), 3, INT32_MAX, &fd) == 0)
+      (void)fd_set_cloexec((int)fd, true);
+  }
+  closedir(dir);
+  return 0;
+}
+
 int spawn_close_inherited(const int *keep, size_t count)
 {
-  if (syscall(SYS_close_range, 3U, ~0U, CLOSE_RANGE_CLOEXEC) < 0)
-    return -errno;
+  if (syscall(SYS_close_range, 3U, ~0U, CLOSE_RANGE_CLOEXEC) < 0) {
+    int r = close_listed();
+
+    if (r < 0)
+      return r;
+  }
   for (size_t i = 0; i < count; i++) {
     int r = fd_set_cloexec(keep[i], false);
 
