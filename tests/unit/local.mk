@@ -89,3 +89,10 @@ else
 # No skip: a check without the unit tests is a failed check.
 TESTS += tests/unit/cmocka-missing
 endif
+
+# The schema, the man page and the profiles against the table of keys.
+check_PROGRAMS += tests/unit/policy_tool
+tests_unit_policy_tool_SOURCES = tests/unit/policy_tool.c
+tests_unit_policy_tool_LDADD = libpolicy.a libbase.a $(JSONC_LIBS)
+TESTS += tests/unit/policy_documents.py
+EXTRA_DIST += tests/unit/policy_documents.py
