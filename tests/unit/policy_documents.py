@@ -115,10 +115,10 @@ def check_schema(keys):
         expect(valid(schema, None) == (null == "null"), f"schema: {path}: null")
         if merge == "list":
             expect(valid(schema, []) and not valid(schema, {}) and not valid(schema, "x"), f"schema: {path}: a list")
-            schema = schema["items"]
+            schema = schema.get("items", {})
         elif merge == "map":
             expect(valid(schema, {}) and not valid(schema, []), f"schema: {path}: an object")
-            schema = schema["additionalProperties"]
+            schema = schema.get("additionalProperties", {})
         for word in filter(None, words.split(",")):
             sample = word == "true" if types == "boolean" else word
             expect(valid(schema, sample), f"schema: {path}: the word {word} is refused")
