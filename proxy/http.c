@@ -49,12 +49,24 @@ void http_drop(struct http *http, struct buf *in, size_t count)
     buf_free(in);
 }
 
+bool http_hold(struct http *http, struct buf *in, struct span bytes)
+{
+  if (!budget_take(&http->proxy->budget, bytes.len))
+    return false;
+  buf_append(in, bytes);
+  if (!buf_error(in))
+    return true;
+  budget_give(&http->proxy->budget, bytes.len);
+  in->error = 0;
+  return false;
+}
+
 int http_fill(struct http *http, struct sock *sock, struct buf *in)
 {
   struct proxy *proxy = http->proxy;
   ssize_t n;
 
-  if (http->reads_left == 0)
+  if (http->reads_left == 0 || in->len >= LIMITS_HTTP_HEAD_BYTES)
     return 0;
   n = sock_recv(sock, proxy->scratch, LIMITS_HTTP_HEAD_BYTES - in->len);
   if (n == -EAGAIN)
@@ -62,14 +74,18 @@ int http_fill(struct http *http, struct sock *sock, struct buf *in)
   http->reads_left--;
   if (n <= 0)
     return n ? (int)n : -ENODATA;
-  if (!budget_take(&proxy->budget, (size_t)n))
-    return -ENOBUFS;
-  buf_append(in, (struct span){ .ptr = proxy->scratch, .len = (size_t)n });
-  if (buf_error(in)) {
-    budget_give(&proxy->budget, (size_t)n);
-    return -ENOBUFS;
-  }
-  return 1;
+  return http_hold(http, in, (struct span){ .ptr = proxy->scratch, .len = (size_t)n }) ? 1 : -ENOBUFS;
+}
+
+bool http_listen(struct http *http)
+{
+  int r = http_fill(http, &http->conn->client, &http->in);
+
+  if (r == -ENOBUFS)
+    http_fail(http, REASON_LIMIT, "the proxy's memory is used up");
+  else if (r < 0 && r != -ENODATA)
+    http->state = HTTP_END;
+  return r != 0 && r != -ENODATA;
 }
 
 /* The exchange. */
@@ -211,6 +227,8 @@ static void on_reached(void *data, const struct reach_result *result)
 
 void http_reach(struct http *http)
 {
+  /* A new connection that closes unasked is the origin's answer: only a kept one may be stale. */
+  http->can_retry = false;
   sock_close(&http->origin, false);
   http_drop(http, &http->origin_in, http->origin_in.len);
   http->has_reached = false;
@@ -363,7 +381,7 @@ static bool step_reach(struct http *http)
   int r;
 
   if (!http->has_reached)
-    return false;
+    return http_listen(http);
   http->has_reached = false;
   http->dialled = result->has_addr;
   http->origin_addr = result->addr;
@@ -469,8 +487,7 @@ void http_start(struct conn *conn, struct span first)
 {
   struct http *http = mem_calloc(1, sizeof *http);
 
-  if (!http || !budget_take(&conn->proxy->budget, first.len)) {
-    free(http);
+  if (!http) {
     conn_end(conn);
     return;
   }
@@ -481,15 +498,12 @@ void http_start(struct conn *conn, struct span first)
   http->request = (struct buf)BUF_INIT(REQUEST_BYTES_MAX);
   http->label = (struct buf)BUF_INIT(2 * LABEL_BYTES_MAX);
   sock_init(&http->origin);
-  buf_append(&http->in, first);
   conn->http = http;
   sock_own(&conn->client, on_ready, http);
-  if (buf_error(&http->in)) {
-    budget_give(&http->proxy->budget, first.len);
-    http->state = HTTP_END;
-  } else if (conn->over) {
+  if (conn->over)
     refuse_head(http, &over_limit, 0, "too many connections are open");
-  }
+  else if (!http_hold(http, &http->in, first))
+    refuse_head(http, &over_limit, 0, "the proxy's memory is used up");
   advance(http);
 }
 

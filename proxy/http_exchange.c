@@ -51,7 +51,6 @@ static void origin_lost(struct http *http, const char *cause)
     http_fail(http, REASON_UPSTREAM_CLOSED, cause);
     return;
   }
-  http->can_retry = false;
   http->body_refused = false;
   http_reach(http);
 }
@@ -90,12 +89,8 @@ static ssize_t send_body(struct http *http, struct span bytes)
 /* A read went past the end of the body: the rest begins the next request. */
 static void keep_rest(struct http *http, struct span rest)
 {
-  if (!rest.len)
-    return;
-  if (budget_take(&http->proxy->budget, rest.len))
-    buf_append(&http->in, rest);
-  else
-    http->close_client = true;
+  if (rest.len && !http_hold(http, &http->in, rest))
+    http_fail(http, REASON_LIMIT, "the proxy's memory is used up");
 }
 
 static bool move_request(struct http *http)
@@ -105,7 +100,9 @@ static bool move_request(struct http *http)
   bool held = bytes.len > 0;
   ssize_t n;
 
-  if (http->request_body.done || http->body_refused || sock_pending(&http->origin))
+  if (http->request_body.done)
+    return http_listen(http);
+  if (http->body_refused || sock_pending(&http->origin))
     return false;
   if (!held) {
     if (http->reads_left == 0)

@@ -11,7 +11,7 @@
 /* What a state permits. "client" and "origin" are the two sockets. */
 enum http_state {
   HTTP_HEAD, /* read client for a request head; an origin kept from before may only be closed */
-  HTTP_REACH, /* neither; resolving and dialling go on */
+  HTTP_REACH, /* resolving and dialling go on; what the client sends meanwhile is kept */
   HTTP_EXCHANGE, /* client → origin: the request's body; origin → client: responses */
   HTTP_TUNNEL, /* the relay owns both */
   HTTP_LINGER, /* a last answer has been sent: read client and throw away */
@@ -85,6 +85,11 @@ void http_reach(struct http *http);
 
 /* Reads into in (at most up to LIMITS_HTTP_HEAD_BYTES). 1; 0 nothing now; -ENODATA at the end; -ENOBUFS; -errno. */
 int http_fill(struct http *http, struct sock *sock, struct buf *in);
+/* Appends bytes to in, charged to the budget. False, and nothing appended, where that is not possible. */
+bool http_hold(struct http *http, struct buf *in, struct span bytes);
+/* Takes in what the client sends ahead while its request is under way, so that a reset is noticed at once. Its end of
+ * file is not: it may wait for the response all the same. True when it did something. */
+bool http_listen(struct http *http);
 /* Drops consumed bytes of in. */
 void http_drop(struct http *http, struct buf *in, size_t count);
 
