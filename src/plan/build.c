@@ -35,7 +35,8 @@ static int set_basics(const struct policy *policy, const struct facts *facts, ch
   plan->new_session = !facts->terminal;
   plan->scope_abstract = plan->network == PLAN_NETWORK_HOST && facts->landlock_abi >= BUILD_ABI_SCOPES;
   if (plan->network == PLAN_NETWORK_HOST && !plan->scope_abstract && r == 0)
-    r = strv_add(&plan->warnings, "network.mode host: on this kernel the command also reaches the host's abstract sockets");
+    r = strv_add(&plan->warnings,
+                 "network.mode host: on this kernel the command also reaches the host's abstract sockets");
   plan->syscalls = (struct syscalls_options){ .nesting = policy->nesting,
                                               .ptrace = policy->ptrace,
                                               .foreign = policy->foreign,
@@ -134,8 +135,9 @@ static int check_program(const struct fact_path *fact, const char *path, struct 
 static int not_found(const char *command, const char *outside, struct err *err)
 {
   if (outside)
-    return err_set(err, ENOENT, "%s: command not found inside; it is on the host at %s, which the sandbox does not show; "
-                                "add --read for its directory",
+    return err_set(err, ENOENT,
+                   "%s: command not found inside; it is on the host at %s, which the sandbox does not show; "
+                   "add --read for its directory",
                    command, outside);
   return err_set(err, ENOENT, "%s: command not found", command);
 }

@@ -11,14 +11,58 @@
 
 /* What ends in '*' is a prefix. */
 static const char *const passed[] = {
-  "PATH", "USER", "LOGNAME", "SHELL", "TERM", "COLORTERM", "TERM_PROGRAM", "TERM_PROGRAM_VERSION", "LANG", "LANGUAGE",
-  "LC_*", "TZ", "EDITOR", "VISUAL", "PAGER", "CI", "NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "COLUMNS",
-  "LINES", "LS_COLORS", "SOURCE_DATE_EPOCH",
+  "PATH",
+  "USER",
+  "LOGNAME",
+  "SHELL",
+  "TERM",
+  "COLORTERM",
+  "TERM_PROGRAM",
+  "TERM_PROGRAM_VERSION",
+  "LANG",
+  "LANGUAGE",
+  "LC_*",
+  "TZ",
+  "EDITOR",
+  "VISUAL",
+  "PAGER",
+  "CI",
+  "NO_COLOR",
+  "FORCE_COLOR",
+  "CLICOLOR",
+  "CLICOLOR_FORCE",
+  "COLUMNS",
+  "LINES",
+  "LS_COLORS",
+  "SOURCE_DATE_EPOCH",
   /* roots of toolchains */
-  "ANDROID_HOME", "ASDF_DATA_DIR", "ASDF_DIR", "BUN_INSTALL", "CARGO_HOME", "CONDA_DEFAULT_ENV", "CONDA_PREFIX",
-  "DENO_INSTALL", "DOTNET_ROOT", "GOPATH", "GOROOT", "GOFLAGS", "JAVA_HOME", "MISE_DATA_DIR", "NIX_PATH", "NIX_PROFILES",
-  "NVM_BIN", "NVM_DIR", "PNPM_HOME", "PYENV_ROOT", "PYENV_VERSION", "RBENV_ROOT", "RUSTUP_HOME", "RUSTUP_TOOLCHAIN",
-  "SDKMAN_DIR", "VIRTUAL_ENV", "VOLTA_HOME",
+  "ANDROID_HOME",
+  "ASDF_DATA_DIR",
+  "ASDF_DIR",
+  "BUN_INSTALL",
+  "CARGO_HOME",
+  "CONDA_DEFAULT_ENV",
+  "CONDA_PREFIX",
+  "DENO_INSTALL",
+  "DOTNET_ROOT",
+  "GOPATH",
+  "GOROOT",
+  "GOFLAGS",
+  "JAVA_HOME",
+  "MISE_DATA_DIR",
+  "NIX_PATH",
+  "NIX_PROFILES",
+  "NVM_BIN",
+  "NVM_DIR",
+  "PNPM_HOME",
+  "PYENV_ROOT",
+  "PYENV_VERSION",
+  "RBENV_ROOT",
+  "RUSTUP_HOME",
+  "RUSTUP_TOOLCHAIN",
+  "SDKMAN_DIR",
+  "VIRTUAL_ENV",
+  "VOLTA_HOME",
 };
 
 static bool matches(const char *pattern, struct span name)
@@ -43,34 +87,50 @@ static bool is_passed(const struct policy *policy, struct span name)
   return false;
 }
 
+static bool is_entry_of(const char *entry, struct span name)
+{
+  return span_starts_with(span_of(entry), name) && entry[name.len] == '=';
+}
+
 /* Sets NAME=VALUE, in place of an earlier value. */
 static int set(struct plan *plan, const char *name, const char *value)
 {
-  size_t len = strlen(name);
-
   for (size_t i = 0; i < plan->env.count; i++) {
     char *entry = plan->env.items[i];
 
-    if (strncmp(entry, name, len) == 0 && entry[len] == '=') {
-      free(entry);
+    if (is_entry_of(entry, span_of(name))) {
       plan->env.items[i] = plan->env.items[--plan->env.count];
       plan->env.items[plan->env.count] = NULL;
+      free(entry);
       break;
     }
   }
   return strv_addf(&plan->env, "%s=%s", name, value);
 }
 
+static bool is_set(const struct plan *plan, struct span name)
+{
+  for (size_t i = 0; i < plan->env.count; i++) {
+    if (is_entry_of(plan->env.items[i], name))
+      return true;
+  }
+  return false;
+}
+
+/* Of a variable that the caller has twice the first counts, as in getenv(3). */
 static int pass_callers(const struct policy *policy, const struct facts *facts, struct plan *plan)
 {
   for (size_t i = 0; i < facts->environment.count; i++) {
     struct span entry = span_of(facts->environment.items[i]);
     struct span name = span_sub(entry, 0, span_find(entry, '='));
-    int r;
+    int r = 0;
 
     if (name.len == entry.len || name.len == 0)
       continue;
-    r = is_passed(policy, name) ? strv_add_span(&plan->env, entry) : strv_add_span(&plan->env_left_out, name);
+    if (!is_passed(policy, name))
+      r = strv_add_span(&plan->env_left_out, name);
+    else if (!is_set(plan, name))
+      r = strv_add_span(&plan->env, entry);
     if (r < 0)
       return r;
   }
@@ -81,8 +141,9 @@ static int pass_callers(const struct policy *policy, const struct facts *facts, 
 static int set_proxy(struct plan *plan)
 {
   static const char *const names[] = {
-    "http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY", "grpc_proxy", "GRPC_PROXY", "npm_config_proxy",
-    "npm_config_https_proxy", "YARN_HTTP_PROXY", "YARN_HTTPS_PROXY", "CARGO_HTTP_PROXY", "PIP_PROXY",
+    "http_proxy",      "HTTP_PROXY",       "https_proxy",      "HTTPS_PROXY",
+    "grpc_proxy",      "GRPC_PROXY",       "npm_config_proxy", "npm_config_https_proxy",
+    "YARN_HTTP_PROXY", "YARN_HTTPS_PROXY", "CARGO_HTTP_PROXY", "PIP_PROXY",
   };
   static const char local[] = "localhost,127.0.0.1,::1";
   char url[48];

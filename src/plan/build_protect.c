@@ -6,6 +6,9 @@
  *
  * A protected name that is a symbolic link cannot be mounted on. Where the link leads is protected instead.
  *
+ * One object may be shown under several names (a link of the policy's, a toolchain that is a link): what is protected or
+ * hidden is so under each of them.
+ *
  * A hidden path is covered by something that nobody can open. Renaming a directory above it carries the cover along, so
  * nothing needs pinning. Hiding comes last and so wins over every other list.
  */
@@ -30,17 +33,17 @@ static bool is_unprotected(const struct policy *policy, const struct facts *fact
   return false;
 }
 
-/* Mounts path on itself. The object must be the one that was looked at. */
+/* Mounts path on itself. The object must be the one that was looked at, where it was. */
 static int bind_in_place(const struct plan_op *cover, const char *path, enum plan_op_kind kind, const char *why,
                          const struct facts *facts, struct err *err, struct plan *plan)
 {
-  const struct fact_path *fact = facts_path(facts, path);
   mem_autofree char *source = ops_source_of(cover, path);
+  const struct fact_path *fact = source ? facts_path(facts, source) : NULL;
   struct plan_op *op = source ? ops_add(plan, PLAN_STAGE_PROTECT, kind, source, path, why) : NULL;
 
   if (!op)
     return OUT_OF_MEMORY(err);
-  if (fact && !fact->error) {
+  if (fact && !fact->error && strcmp(fact->real, source) == 0) {
     op->device = fact->device;
     op->inode = fact->inode;
   }
@@ -65,20 +68,57 @@ static int pin_ancestors(const char *path, const struct facts *facts, struct err
   return 0;
 }
 
-/* path is real and exists. Nothing to do where the command cannot write, or sees another thing under that name. */
-static int protect_real(const char *path, const struct facts *facts, struct err *err, struct plan *plan)
+/* name is where a writable tree shows something. */
+static int protect_at(const char *name, const struct facts *facts, struct err *err, struct plan *plan)
 {
-  const struct plan_op *cover = ops_covering(plan, path);
+  const struct plan_op *cover = ops_covering(plan, name);
   int r;
 
-  if (!cover || cover->kind != PLAN_BIND_RW || strcmp(cover->source, cover->target) != 0)
-    return 0;
-  if (strcmp(cover->target, path) == 0) {
+  if (strcmp(cover->target, name) == 0) {
     /* The user made this very path writable, or it is the workspace: the narrower word wins. */
-    return bind_in_place(cover, path, PLAN_BIND_RO, "protect", facts, err, plan);
+    return bind_in_place(cover, name, PLAN_BIND_RO, "protect", facts, err, plan);
   }
-  r = pin_ancestors(path, facts, err, plan);
-  return r < 0 ? r : bind_in_place(ops_covering(plan, path), path, PLAN_BIND_RO, "protect", facts, err, plan);
+  r = pin_ancestors(name, facts, err, plan);
+  return r < 0 ? r : bind_in_place(ops_covering(plan, name), name, PLAN_BIND_RO, "protect", facts, err, plan);
+}
+
+/* real exists. Nothing to do where the command cannot write it. */
+static int protect_real(const char *real, const struct facts *facts, struct err *err, struct plan *plan)
+{
+  size_t at = 0;
+
+  for (;;) {
+    mem_autofree char *name = NULL;
+    int r = ops_next_shown(plan, real, &at, &name);
+
+    if (r > 0 && ops_covering(plan, name)->kind == PLAN_BIND_RW)
+      r = protect_at(name, facts, err, plan);
+    else if (r == 0)
+      return 0;
+    if (r < 0)
+      return r == -ENOMEM ? OUT_OF_MEMORY(err) : r;
+  }
+}
+
+/* Covers the object that fact found, wherever it is shown. */
+static int mask(const struct fact_path *fact, const char *why, struct err *err, struct plan *plan)
+{
+  size_t at = 0;
+
+  for (;;) {
+    mem_autofree char *name = NULL;
+    int r = ops_next_shown(plan, fact->real, &at, &name);
+    struct plan_op *op = NULL;
+
+    if (r == 0)
+      return 0;
+    if (r > 0)
+      op = ops_add(plan, PLAN_STAGE_HIDE, S_ISDIR(fact->mode) ? PLAN_MASK_DIR : PLAN_MASK_FILE, NULL, name, why);
+    if (!op)
+      return OUT_OF_MEMORY(err);
+    op->device = fact->device;
+    op->inode = fact->inode;
+  }
 }
 
 static int protect(const char *path, const struct policy *policy, const struct facts *facts, struct err *err,
@@ -88,12 +128,35 @@ static int protect(const char *path, const struct policy *policy, const struct f
 
   if (!fact)
     return err_set(err, EINVAL, "plan: %s was not looked at", path);
-  if (fact->error || is_unprotected(policy, facts, path))
+  if (is_unprotected(policy, facts, path) || fact->error == -ENOENT || fact->error == -ENOTDIR || fact->error == -ELOOP)
     return 0;
+  /* A directory that a command made unreadable it can make readable again. */
+  if (fact->error)
+    return err_set_errno(err, -fact->error, "protect: %s cannot be looked at, so it cannot be protected", path);
   if (strcmp(fact->real, path) != 0 &&
       strv_addf(&plan->notes, "protect: %s is a link; what it leads to, %s, is protected", path, fact->real) < 0)
     return OUT_OF_MEMORY(err);
   return protect_real(fact->real, facts, err, plan);
+}
+
+/* Whether the nearest directory above path that exists is writable inside under any name. 1, 0 or -ENOMEM. */
+static int is_creatable(const char *path, const struct facts *facts, const struct plan *plan)
+{
+  mem_autofree char *dir = mem_strndup(path, strlen(path));
+  const struct fact_path *fact = NULL;
+  size_t at = 0;
+  int r = dir ? 1 : -ENOMEM;
+
+  while (dir && dir[0] && (!(fact = facts_path(facts, dir)) || fact->error))
+    *strrchr(dir, '/') = '\0';
+  while (r > 0 && dir[0]) {
+    mem_autofree char *name = NULL;
+
+    r = ops_next_shown(plan, fact->real, &at, &name);
+    if (r > 0 && ops_covering(plan, name)->kind == PLAN_BIND_RW)
+      return 1;
+  }
+  return r < 0 ? r : 0;
 }
 
 /* sbx's own settings and state decide what the next run may do; a command that can write them widens itself. */
@@ -102,25 +165,26 @@ static int protect_own(const struct facts *facts, struct err *err, struct plan *
   const char *const dirs[] = { facts->config_dir, facts->state_dir };
 
   for (size_t i = 0; i < MEM_COUNT(dirs); i++) {
-    const struct plan_op *cover = ops_covering(plan, dirs[i]);
     const struct fact_path *fact = facts_path(facts, dirs[i]);
     int r;
 
-    if (!cover || !ops_is_bind(cover) || strcmp(cover->source, cover->target) != 0)
-      continue;
     if (!fact || fact->error) {
-      if (cover->kind == PLAN_BIND_RW)
-        return err_set(err, EINVAL,
-                       "%s would be writable, and sbx keeps its own files in %s, which does not exist yet and so cannot "
-                       "be protected; mkdir -p %s first, or make less writable",
-                       cover->target, dirs[i], dirs[i]);
+      r = is_creatable(dirs[i], facts, plan);
+      if (r > 0)
+        return err_set(
+            err, EINVAL,
+            "%s would be writable, but sbx keeps its own files there, and as it does not exist yet it cannot be "
+            "protected; mkdir -p %s first, or make less writable",
+            dirs[i], dirs[i]);
+      if (r < 0)
+        return OUT_OF_MEMORY(err);
       continue;
     }
-    r = cover->kind == PLAN_BIND_RW ? protect_real(fact->real, facts, err, plan) : 0;
+    r = protect_real(fact->real, facts, err, plan);
+    if (r == 0 && i == 1)
+      r = mask(fact, "sbx's state", err, plan);
     if (r < 0)
       return r;
-    if (i == 1 && !ops_add(plan, PLAN_STAGE_HIDE, PLAN_MASK_DIR, NULL, fact->real, "sbx's state"))
-      return OUT_OF_MEMORY(err);
   }
   return 0;
 }
@@ -145,29 +209,19 @@ int build_protect(const struct policy *policy, const struct facts *facts, struct
 static int hide(const char *path, const char *why, const struct facts *facts, struct err *err, struct plan *plan)
 {
   const struct fact_path *fact = facts_path(facts, path);
-  const struct plan_op *cover;
-  struct plan_op *op;
 
   if (!fact)
     return err_set(err, EINVAL, "plan: %s was not looked at", path);
   if (fact->error == -ENOENT || fact->error == -ENOTDIR)
     return strv_addf(&plan->notes, "%s: %s does not exist, so there is nothing to hide", why, path) < 0
-             ? OUT_OF_MEMORY(err)
-             : 0;
+               ? OUT_OF_MEMORY(err)
+               : 0;
   if (fact->error)
     return err_set_errno(err, -fact->error, "%s %s", why, path);
   if (path_is_within(facts->workspace, fact->real))
     return err_set(err, EINVAL, "%s: %s holds the workspace, which cannot be hidden; work in another directory", why,
                    path);
-  cover = ops_covering(plan, fact->real);
-  if (!cover || !ops_is_bind(cover) || strcmp(cover->source, cover->target) != 0)
-    return 0;
-  op = ops_add(plan, PLAN_STAGE_HIDE, S_ISDIR(fact->mode) ? PLAN_MASK_DIR : PLAN_MASK_FILE, NULL, fact->real, why);
-  if (!op)
-    return OUT_OF_MEMORY(err);
-  op->device = fact->device;
-  op->inode = fact->inode;
-  return 0;
+  return mask(fact, why, err, plan);
 }
 
 static bool is_named_socket(const struct policy *policy, const struct facts *facts, const char *path)
@@ -229,6 +283,8 @@ int build_hide(const struct policy *policy, const struct facts *facts, struct er
     r = hide(facts->hidden.items[i], "hide", facts, err, plan);
   if (r == 0 && policy->home == POLICY_HOME_HOST)
     r = hide_names(facts->home, view_home_secrets(), "secret of the home", facts, err, plan);
+  if (r == 0 && policy->home != POLICY_HOME_HOST)
+    r = hide_names(facts->home, view_tool_secrets(), "secret of a tool", facts, err, plan);
   if (r == 0 && facts->uid == 0)
     r = hide_names("/", view_etc_root_only(), "for root only", facts, err, plan);
   return r == 0 ? hide_sockets(policy, facts, err, plan) : r;

@@ -60,7 +60,8 @@ static int add_masks(const struct facts *facts, const struct view_mask *masks, s
     const struct fact_path *fact = facts_path(facts, masks->path);
 
     if (fact && !fact->error &&
-        !ops_add(plan, PLAN_STAGE_KERNEL, masks->directory ? PLAN_MASK_DIR : PLAN_MASK_FILE, NULL, masks->path, "kernel"))
+        !ops_add(plan, PLAN_STAGE_KERNEL, masks->directory ? PLAN_MASK_DIR : PLAN_MASK_FILE, NULL, masks->path,
+                 "kernel"))
       return OUT_OF_MEMORY(err);
   }
   return 0;

@@ -10,35 +10,42 @@
 
 #define OUT_OF_MEMORY(err) err_set((err), ENOMEM, "out of memory")
 
-static bool is_shown(const struct plan *plan, const char *path)
-{
-  const struct plan_op *cover = ops_covering(plan, path);
-
-  return cover && ops_is_bind(cover);
-}
-
 static int add_bind(const struct fact_path *fact, bool writable, const char *target, const char *why, struct err *err,
                     struct plan *plan)
 {
   struct plan_op *op =
-    ops_add(plan, PLAN_STAGE_VISIBLE, writable ? PLAN_BIND_RW : PLAN_BIND_RO, fact->real, target, why);
+      ops_add(plan, PLAN_STAGE_VISIBLE, writable ? PLAN_BIND_RW : PLAN_BIND_RO, fact->real, target, why);
 
   if (!op)
     return OUT_OF_MEMORY(err);
+  op->mode = fact->mode;
   op->device = fact->device;
   op->inode = fact->inode;
   return 0;
 }
 
-/* Shows what fact found, under its real name; and under the name asked for where that leads through links that will not
- * be there inside. */
-static int show(const struct fact_path *fact, bool writable, const char *why, struct err *err, struct plan *plan)
+/* Whether the system's own read-only trees show real already; to mount it again would uncover what was taken out there. */
+static bool is_of_system(const struct plan *plan, const char *real)
 {
-  int r = add_bind(fact, writable, fact->real, why, err, plan);
+  const struct plan_op *cover = ops_covering(plan, real);
 
-  if (r == 0 && strcmp(fact->asked, fact->real) != 0 && !is_shown(plan, fact->asked))
-    r = add_bind(fact, writable, fact->asked, why, err, plan);
-  return r;
+  return cover && cover->stage == PLAN_STAGE_SYSTEM && cover->kind == PLAN_BIND_RO &&
+         strcmp(cover->source, cover->target) == 0;
+}
+
+/* Whether the name that was asked for leads to the object inside: by the links of a tree that is there as on the host, or
+ * because another mount shows the object there. 1, 0 or -ENOMEM. */
+static int leads_there(const struct plan *plan, const struct fact_path *fact)
+{
+  const struct plan_op *cover = ops_covering(plan, fact->asked);
+  mem_autofree char *source = NULL;
+
+  if (!cover || (!ops_is_bind(cover) && cover->kind != PLAN_SYMLINK))
+    return 0;
+  if (cover->kind == PLAN_SYMLINK || strcmp(cover->source, cover->target) == 0)
+    return 1;
+  source = ops_source_of(cover, fact->asked);
+  return source ? strcmp(source, fact->real) == 0 : -ENOMEM;
 }
 
 /* The kernel's own trees are the plan's; and a whole root shows everything that the rest of the plan keeps away. */
@@ -72,14 +79,16 @@ static int show_policy_path(const struct policy_path *path, bool writable, const
       return origin_error(path, err, ENOENT, "does not exist on the host; create it first, or take it out");
     return strv_addf(&plan->warnings, "%s:%u: %s: %s does not exist and is not shown", path->origin.file,
                      path->origin.line, path->origin.json_path, path->text) < 0
-             ? OUT_OF_MEMORY(err)
-             : 0;
+               ? OUT_OF_MEMORY(err)
+               : 0;
   }
   if (fact->error)
     return origin_error(path, err, -fact->error, strerror(-fact->error));
   if (is_reserved(fact->real))
     return origin_error(path, err, EINVAL, "cannot be shown: the sandbox has its own; name what you need below it");
-  return show(fact, writable, writable ? "write" : "read", err, plan);
+  if (!writable && is_of_system(plan, fact->real))
+    return 0;
+  return add_bind(fact, writable, fact->real, writable ? "write" : "read", err, plan);
 }
 
 static int show_list(const struct policy_paths *paths, bool writable, const struct facts *facts, struct err *err,
@@ -88,6 +97,29 @@ static int show_list(const struct policy_paths *paths, bool writable, const stru
   for (size_t i = 0; i < paths->count; i++) {
     int r = show_policy_path(&paths->items[i], writable, facts, err, plan);
 
+    if (r < 0)
+      return r;
+  }
+  return 0;
+}
+
+/* Shows what is in a list under the names asked for too, where those lead through links that are not there inside. */
+static int show_names(const struct policy_paths *paths, bool writable, const struct facts *facts, struct err *err,
+                      struct plan *plan)
+{
+  for (size_t i = 0; i < paths->count; i++) {
+    mem_autofree char *absolute = facts_expand(facts, paths->items[i].text);
+    const struct fact_path *fact = absolute ? facts_path(facts, absolute) : NULL;
+    int r;
+
+    if (!absolute)
+      return OUT_OF_MEMORY(err);
+    if (!fact || fact->error || strcmp(fact->asked, fact->real) == 0 || is_reserved(fact->asked))
+      continue;
+    r = leads_there(plan, fact);
+    if (r < 0)
+      return OUT_OF_MEMORY(err);
+    r = r ? 0 : add_bind(fact, writable, fact->asked, writable ? "write" : "read", err, plan);
     if (r < 0)
       return r;
   }
@@ -126,6 +158,7 @@ static int show_workspace(const struct facts *facts, struct err *err, struct pla
 
 static int show_home(const struct policy *policy, const struct facts *facts, struct err *err, struct plan *plan)
 {
+  const struct fact_path *fact = facts_path(facts, facts->home);
   const struct plan_op *op = NULL;
 
   switch (policy->home) {
@@ -137,19 +170,28 @@ static int show_home(const struct policy *policy, const struct facts *facts, str
     op = ops_add(plan, PLAN_STAGE_HOME, PLAN_TMPFS, NULL, facts->home, "empty home");
     break;
   case POLICY_HOME_HOST:
+    if (!fact || fact->error)
+      return err_set(err, ENOENT, "filesystem.home: host: %s does not exist", facts->home);
     op = ops_add(plan, PLAN_STAGE_HOME, PLAN_BIND_RO, facts->home, facts->home, "host's home");
     break;
   }
   return op ? 0 : OUT_OF_MEMORY(err);
 }
 
-static int compare_targets(const void *a, const void *b)
+/* By target; of two for one target a writable one first. */
+static int compare_binds(const void *a, const void *b)
 {
-  return strcmp(((const struct plan_op *)a)->target, ((const struct plan_op *)b)->target);
+  const struct plan_op *left = a;
+  const struct plan_op *right = b;
+  int order = strcmp(left->target, right->target);
+
+  if (order == 0)
+    order = (right->kind == PLAN_BIND_RW) - (left->kind == PLAN_BIND_RW);
+  return order ? order : strcmp(left->source, right->source);
 }
 
-/* Parents before children, so that no mount covers one made before it; of two for one target the last given stays, a
- * writable one before all (a tree that is both read and written is written). */
+/* Parents before children, so that no mount covers one made before it; and one for each target (a tree that is both read
+ * and written is written). */
 static void sort_visible(struct plan *plan, size_t from)
 {
   struct plan_op *items = plan->ops.items + from;
@@ -157,24 +199,14 @@ static void sort_visible(struct plan *plan, size_t from)
   size_t kept = 0;
 
   if (count)
-    qsort(items, count, sizeof *items, compare_targets);
+    qsort(items, count, sizeof *items, compare_binds);
   for (size_t i = 0; i < count; i++) {
     if (kept && strcmp(items[kept - 1].target, items[i].target) == 0) {
-      struct plan_op *dropped = &items[i];
-
-      if (items[i].kind == PLAN_BIND_RW && items[kept - 1].kind != PLAN_BIND_RW) {
-        struct plan_op swap = items[kept - 1];
-
-        items[kept - 1] = items[i];
-        items[i] = swap;
-      }
-      free(dropped->target);
-      free(dropped->source);
+      free(items[i].target);
+      free(items[i].source);
       continue;
     }
-    if (kept != i)
-      items[kept] = items[i];
-    kept++;
+    items[kept++] = items[i];
   }
   plan->ops.count = from + kept;
 }
@@ -184,16 +216,42 @@ static int list_private_mounts(const struct facts *facts, size_t from, struct er
 {
   for (size_t i = from; i < plan->ops.count; i++) {
     const struct plan_op *op = &plan->ops.items[i];
-    const char *below = op->target + strlen(facts->home);
-    const struct fact_path *fact = facts_path(facts, op->target);
-    bool directory = !fact || fact->error || S_ISDIR(fact->mode);
+    mem_autofree char *above = mem_strndup(op->target, (size_t)(strrchr(op->target, '/') - op->target));
+    const struct plan_op *cover;
 
-    if (!path_is_within(op->target, facts->home) || *below == '\0')
-      continue;
-    if (strv_addf(&plan->private_mounts, "%s%s", below + 1, directory ? "/" : "") < 0)
+    if (!above)
+      return OUT_OF_MEMORY(err);
+    cover = *above ? ops_covering(plan, above) : NULL;
+    if (!cover || cover->stage != PLAN_STAGE_HOME)
+      continue; /* elsewhere, or in a tree of the host, where it exists */
+    if (strv_addf(&plan->private_mounts, "%s%s", op->target + strlen(facts->home) + 1, S_ISDIR(op->mode) ? "/" : "") <
+        0)
       return OUT_OF_MEMORY(err);
   }
   return 0;
+}
+
+/* What the policy shows beside the workspace: first each object where it really is, then, when all of that is known, the
+ * names that need a mount of their own. */
+static int show_policy(const struct policy *policy, size_t from, const struct facts *facts, struct err *err,
+                       struct plan *plan)
+{
+  int r = show_list(&policy->read, false, facts, err, plan);
+
+  if (r == 0)
+    r = show_list(&policy->unix_sockets, false, facts, err, plan);
+  if (r == 0)
+    r = show_list(&policy->write, true, facts, err, plan);
+  if (r < 0)
+    return r;
+  sort_visible(plan, from);
+  r = show_names(&policy->write, true, facts, err, plan);
+  if (r == 0)
+    r = show_names(&policy->read, false, facts, err, plan);
+  if (r == 0)
+    r = show_names(&policy->unix_sockets, false, facts, err, plan);
+  sort_visible(plan, from);
+  return r;
 }
 
 int build_visible(const struct policy *policy, const struct facts *facts, struct err *err, struct plan *plan)
@@ -204,15 +262,10 @@ int build_visible(const struct policy *policy, const struct facts *facts, struct
   if (r == 0 && policy->home != POLICY_HOME_HOST)
     r = show_tools(facts, err, plan);
   if (r == 0)
-    r = show_list(&policy->read, false, facts, err, plan);
-  if (r == 0)
-    r = show_list(&policy->unix_sockets, false, facts, err, plan);
-  if (r == 0)
     r = show_workspace(facts, err, plan);
   if (r == 0)
-    r = show_list(&policy->write, true, facts, err, plan);
+    r = show_policy(policy, from, facts, err, plan);
   if (r < 0)
     return r;
-  sort_visible(plan, from);
   return plan->private_home ? list_private_mounts(facts, from, err, plan) : 0;
 }

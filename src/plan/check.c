@@ -25,8 +25,8 @@ static bool is_canonical(const char *path)
 
 static int check_op(const struct plan_op *op, enum plan_stage before, struct err *err)
 {
-  bool kernel = path_is_within(op->target, "/proc") || path_is_within(op->target, "/sys") ||
-                path_is_within(op->target, "/dev");
+  bool kernel =
+      path_is_within(op->target, "/proc") || path_is_within(op->target, "/sys") || path_is_within(op->target, "/dev");
 
   if (op->stage < before)
     return err_set(err, EINVAL, "plan: %s: %s after stage %s", op->target, plan_stage_name(op->stage),
@@ -35,6 +35,10 @@ static int check_op(const struct plan_op *op, enum plan_stage before, struct err
     return err_set(err, EINVAL, "plan: %s: not a canonical path", op->target);
   if (ops_is_bind(op) && (!op->source || !is_canonical(op->source)))
     return err_set(err, EINVAL, "plan: %s: bind without a canonical source", op->target);
+  if (op->kind == PLAN_SYMLINK && !op->source)
+    return err_set(err, EINVAL, "plan: %s: link without a text", op->target);
+  if (op->kind == PLAN_FILE && !op->data)
+    return err_set(err, EINVAL, "plan: %s: file without contents", op->target);
   if (kernel && op->stage > PLAN_STAGE_KERNEL && op->kind != PLAN_MASK_FILE && op->kind != PLAN_MASK_DIR)
     return err_set(err, EINVAL, "plan: %s: over the kernel's own tree", op->target);
   if (strcmp(op->target, "/") == 0 && op->kind != PLAN_SEAL)
@@ -46,6 +50,7 @@ int plan_check(const struct plan *plan, struct err *err)
 {
   enum plan_stage before = PLAN_STAGE_SYSTEM;
   const struct plan_op *cover;
+  const struct plan_op *last;
 
   for (size_t i = 0; i < plan->ops.count; i++) {
     int r = check_op(&plan->ops.items[i], before, err);
@@ -54,7 +59,8 @@ int plan_check(const struct plan *plan, struct err *err)
       return r;
     before = plan->ops.items[i].stage;
   }
-  if (!plan->ops.count || plan->ops.items[plan->ops.count - 1].kind != PLAN_SEAL)
+  last = plan->ops.count ? &plan->ops.items[plan->ops.count - 1] : NULL;
+  if (!last || last->kind != PLAN_SEAL || strcmp(last->target, "/") != 0)
     return err_set(err, EINVAL, "plan: the root is not sealed");
   cover = ops_covering(plan, plan->cwd);
   if (!cover || !ops_is_bind(cover))

@@ -96,7 +96,11 @@ static int read_home(struct err *err, struct facts *facts)
   r = resolve_directory(home, &facts->home);
   if (r == -ENOENT) /* a user without a home: an empty private one is made for this name */
     r = (facts->home = mem_strndup(home, strlen(home))) ? 0 : -ENOMEM;
-  return r < 0 ? err_set_errno(err, -r, "home directory %s", home) : 0;
+  if (r < 0)
+    return err_set_errno(err, -r, "home directory %s", home);
+  if (strcmp(facts->home, "/") == 0)
+    return err_set(err, EINVAL, "home directory: HOME is /, which cannot be a home; set HOME to a directory of yours");
+  return 0;
 }
 
 /* $variable/sbx, or home/fallback/sbx where the variable is unset or, against the XDG specification, relative. */
@@ -131,8 +135,8 @@ static char *find_git_root(const struct facts *facts)
 /* Directories that hold more than a project: refused unless --workspace names them. */
 static const char *unfit_workspace(const struct facts *facts, const char *dir)
 {
-  static const char *const trees[] = { "/usr", "/etc", "/bin", "/sbin", "/lib", "/lib64", "/boot",
-                                       "/dev", "/proc", "/sys", "/run" };
+  static const char *const trees[] = { "/usr",  "/etc", "/bin",  "/sbin", "/lib", "/lib64",
+                                       "/boot", "/dev", "/proc", "/sys",  "/run" };
   static const char *const exact[] = { "/tmp", "/var", "/var/tmp", "/opt", "/mnt", "/media", "/srv" };
 
   if (strcmp(dir, facts->home) == 0)

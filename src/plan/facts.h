@@ -51,10 +51,7 @@ struct facts {
   size_t file_cap;
 };
 
-#define FACTS_INIT \
-  { \
-    .home = NULL \
-  }
+#define FACTS_INIT { .home = NULL }
 
 void facts_free(struct facts *facts);
 #define facts_autofree MEM_CLEANUP(facts_free)

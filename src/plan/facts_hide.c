@@ -37,7 +37,8 @@ static int open_below(struct walk *walk, int dir, const char *name, const char *
   int fd;
 
   if (statx(dir, name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC, STATX_TYPE, &stat) < 0)
-    return errno == ENOENT ? -ENOENT : err_set_errno(walk->err, errno, "hide %s: %s/%s", walk->text, walk->base, relative);
+    return errno == ENOENT ? -ENOENT
+                           : err_set_errno(walk->err, errno, "hide %s: %s/%s", walk->text, walk->base, relative);
   if (stat.stx_attributes & (STATX_ATTR_AUTOMOUNT | STATX_ATTR_MOUNT_ROOT))
     return err_set(walk->err, EXDEV,
                    "hide %s: another file system is mounted at %s/%s and is not searched; hide that directory, or name "
@@ -60,14 +61,16 @@ static int is_directory(int dir, const struct dirent *entry)
 
 static int visit(struct walk *walk, int dir, const struct dirent *entry, const char *parent, size_t depth)
 {
-  mem_autofree char *relative = *parent ? path_join(parent, entry->d_name) : mem_strndup(entry->d_name, strlen(entry->d_name));
+  mem_autofree char *relative =
+      *parent ? path_join(parent, entry->d_name) : mem_strndup(entry->d_name, strlen(entry->d_name));
   int fd;
 
   if (!relative)
     return err_set(walk->err, ENOMEM, "out of memory");
   if (++walk->entries > LIMITS_HIDE_ENTRIES)
-    return err_set(walk->err, E2BIG, "hide %s: more than %d entries below %s; use a pattern without **, or name the files",
-                   walk->text, LIMITS_HIDE_ENTRIES, walk->base);
+    return err_set(walk->err, E2BIG,
+                   "hide %s: more than %d entries below %s; use a pattern without **, or name the files", walk->text,
+                   LIMITS_HIDE_ENTRIES, walk->base);
   if (fspath_glob(walk->pattern, span_of(relative))) {
     if (walk->found->count >= LIMITS_HIDE_MATCHES)
       return err_set(walk->err, E2BIG, "hide %s: more than %d matches below %s; hide their directories instead",
@@ -90,14 +93,16 @@ static int walk_directory(struct walk *walk, int fd, const char *relative, size_
   int r = 0;
 
   if (!dir) {
+    r = err_set_errno(walk->err, errno, "hide %s: %s/%s cannot be searched", walk->text, walk->base, relative);
     fd_close(&fd);
-    return err_set(walk->err, ENOMEM, "out of memory");
+    return r;
   }
-  while (r == 0 && (entry = readdir(dir))) {
-    if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
-      continue;
-    r = visit(walk, dirfd(dir), entry, relative, depth);
+  while (r == 0 && (errno = 0, entry = readdir(dir))) {
+    if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+      r = visit(walk, dirfd(dir), entry, relative, depth);
   }
+  if (r == 0 && errno)
+    r = err_set_errno(walk->err, errno, "hide %s: %s/%s cannot be searched", walk->text, walk->base, relative);
   return r;
 }
 

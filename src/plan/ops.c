@@ -3,6 +3,7 @@
 #include "policy/limits.h"
 #include "sys/path.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 bool ops_is_bind(const struct plan_op *op)
@@ -33,31 +34,35 @@ struct plan_op *ops_add(struct plan *plan, enum plan_stage stage, enum plan_op_k
 
 const struct plan_op *ops_covering(const struct plan *plan, const char *path)
 {
-  const struct plan_op *best = NULL;
-  size_t best_len = 0;
+  for (size_t i = plan->ops.count; i > 0; i--) {
+    const struct plan_op *op = &plan->ops.items[i - 1];
 
-  for (size_t i = 0; i < plan->ops.count; i++) {
-    const struct plan_op *op = &plan->ops.items[i];
-    size_t len = strlen(op->target);
-
-    if (op->kind != PLAN_SEAL && len >= best_len && path_is_within(path, op->target)) {
-      best = op;
-      best_len = len;
-    }
+    if (op->kind != PLAN_SEAL && path_is_within(path, op->target))
+      return op;
   }
-  return best;
-}
-
-bool ops_has_target(const struct plan *plan, const char *target)
-{
-  for (size_t i = 0; i < plan->ops.count; i++) {
-    if (strcmp(plan->ops.items[i].target, target) == 0)
-      return true;
-  }
-  return false;
+  return NULL;
 }
 
 char *ops_source_of(const struct plan_op *cover, const char *path)
 {
   return path_join(cover->source, path + strlen(cover->target));
+}
+
+int ops_next_shown(const struct plan *plan, const char *real, size_t *at, char **ret_name)
+{
+  while (*at < plan->ops.count) {
+    const struct plan_op *op = &plan->ops.items[(*at)++];
+    mem_autofree char *name = NULL;
+
+    if (!ops_is_bind(op) || !path_is_within(real, op->source))
+      continue;
+    name = path_join(op->target, real + strlen(op->source));
+    if (!name)
+      return -ENOMEM;
+    if (ops_covering(plan, name) == op) {
+      *ret_name = mem_steal(name);
+      return 1;
+    }
+  }
+  return 0;
 }

@@ -10,12 +10,14 @@
 struct plan_op *ops_add(struct plan *plan, enum plan_stage stage, enum plan_op_kind kind, const char *source,
                         const char *target, const char *why);
 
-/* The operation that decides what stands at an absolute path so far: the last one with the longest target that the path
- * lies within. NULL when nothing was mounted there or above. */
+/* The operation that decides what stands at an absolute path so far: the last one whose target the path lies within,
+ * since what is mounted later covers what was mounted there or below before. NULL when there is none. */
 const struct plan_op *ops_covering(const struct plan *plan, const char *path);
 
-/* Whether an operation has exactly this target. */
-bool ops_has_target(const struct plan *plan, const char *target);
+/* Goes through the places where the sandbox shows the host's real path so far; one object may be shown under more than
+ * one name. *at is 0 at first and belongs to the walk; operations may be appended meanwhile, and are walked over too.
+ * 1 and a place (caller frees), which ops_covering() finds covered by a bind; 0 at the end; or -ENOMEM. */
+int ops_next_shown(const struct plan *plan, const char *real, size_t *at, char **ret_name);
 
 /* The host's path of what stands at path, which lies within the target of a bind. NULL when memory is short. Caller
  * frees. */

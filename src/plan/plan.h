@@ -47,7 +47,7 @@ struct plan_op {
   char *target; /* absolute path inside */
   char *source; /* absolute path on the host (BIND_*), text of a link (SYMLINK), else NULL */
   char *data; /* FILE only */
-  mode_t mode; /* TMPFS, DIR, FILE */
+  mode_t mode; /* TMPFS, DIR, FILE: permissions; BIND_* of the visible stage: type and permissions of the source */
   /* The object that was judged; inode 0 where it does not matter. BIND_*: after the engine has mounted everything, and
    * before the command starts, the object at target must be this one. MASK_*: it must not be this one any more. */
   uint64_t device;
@@ -95,10 +95,7 @@ struct plan {
   struct strv warnings; /* one line each, for everybody */
 };
 
-#define PLAN_INIT \
-  { \
-    .program = NULL \
-  }
+#define PLAN_INIT { .program = NULL }
 
 void plan_free(struct plan *plan);
 #define plan_autofree MEM_CLEANUP(plan_free)

@@ -5,6 +5,12 @@ static const char *network_name(enum plan_network network)
   return network == PLAN_NETWORK_HOST ? "host" : network == PLAN_NETWORK_PROXY ? "proxy" : "none";
 }
 
+/* Values may be secrets, and plans are shown to others. */
+static struct span env_name(const char *entry)
+{
+  return span_sub(span_of(entry), 0, span_find(span_of(entry), '='));
+}
+
 static void print_op(const struct plan_op *op, struct buf *out)
 {
   buf_printf(out, "%-8s %-16s ", plan_stage_name(op->stage), plan_op_name(op->kind));
@@ -43,7 +49,7 @@ void plan_print(const struct plan *plan, struct buf *out)
   print_limits(&plan->limits, out);
   for (size_t i = 0; i < plan->env.count; i++) {
     buf_append_str(out, "env      ");
-    buf_append_escaped(out, span_of(plan->env.items[i]));
+    buf_append_escaped(out, env_name(plan->env.items[i]));
     buf_append_byte(out, '\n');
   }
   buf_append_str(out, "cwd      ");
@@ -100,7 +106,12 @@ void plan_print_json(const struct plan *plan, struct buf *out)
     buf_append_str(out, i + 1 < plan->ops.count ? "},\n" : "}\n");
   }
   buf_append_str(out, "  ],\n");
-  json_list(out, "env", &plan->env);
+  buf_append_str(out, "  \"env\": [");
+  for (size_t i = 0; i < plan->env.count; i++) {
+    buf_append_str(out, i ? ", " : "");
+    buf_append_json(out, env_name(plan->env.items[i]));
+  }
+  buf_append_str(out, "],\n");
   json_list(out, "argv", &plan->argv);
   buf_append_str(out, "  ");
   json_member(out, "program", plan->program);

@@ -19,25 +19,31 @@
 #include "base/mem.h"
 
 #define LOW32 UINT64_C(0xffffffff)
+#define FAMILIES 64 /* more than any kernel has (AF_MAX is 46 in Linux 6.18); what lies beyond it refuses by itself */
 
 #ifndef TIOCLINUX
 #define TIOCLINUX 0x541C
 #endif
 
 #define REFUSE(call, errno_value, why) \
-  { \
-    .name = (call), .answer = SECCOMP_ERRNO, .error = (errno_value), .reason = (why) \
-  }
+  { .name = (call), .answer = SECCOMP_ERRNO, .error = (errno_value), .reason = (why) }
 #define REFUSE_EQ(call, argument, bits, datum, errno_value, why) \
-  { \
-    .name = (call), .test = SECCOMP_ARG_EQ, .arg = (argument), .mask = (bits), .value = (datum), \
-    .answer = SECCOMP_ERRNO, .error = (errno_value), .reason = (why) \
-  }
+  { .name = (call), \
+    .test = SECCOMP_ARG_EQ, \
+    .arg = (argument), \
+    .mask = (bits), \
+    .value = (datum), \
+    .answer = SECCOMP_ERRNO, \
+    .error = (errno_value), \
+    .reason = (why) }
 #define REFUSE_NE(call, argument, datum, errno_value, why) \
-  { \
-    .name = (call), .test = SECCOMP_ARG_NE, .arg = (argument), .value = (datum), .answer = SECCOMP_ERRNO, \
-    .error = (errno_value), .reason = (why) \
-  }
+  { .name = (call), \
+    .test = SECCOMP_ARG_NE, \
+    .arg = (argument), \
+    .value = (datum), \
+    .answer = SECCOMP_ERRNO, \
+    .error = (errno_value), \
+    .reason = (why) }
 
 static const struct seccomp_row always[] = {
   /* Mounts: none of one's own, by either interface. */
@@ -116,8 +122,17 @@ static const struct seccomp_row always[] = {
   REFUSE("socketcall", ENOSYS, "arguments cannot be judged; libc falls back"),
 
   /* Netlink other than NETLINK_ROUTE (0). */
-  { .name = "socket", .test = SECCOMP_ARG_EQ, .arg = 0, .mask = LOW32, .value = AF_NETLINK, .answer = SECCOMP_ERRNO,
-    .error = EAFNOSUPPORT, .reason = "only NETLINK_ROUTE", .also = SECCOMP_ARG_NE, .also_arg = 2, .also_value = 0 },
+  { .name = "socket",
+    .test = SECCOMP_ARG_EQ,
+    .arg = 0,
+    .mask = LOW32,
+    .value = AF_NETLINK,
+    .answer = SECCOMP_ERRNO,
+    .error = EAFNOSUPPORT,
+    .reason = "only NETLINK_ROUTE",
+    .also = SECCOMP_ARG_NE,
+    .also_arg = 2,
+    .also_value = 0 },
 };
 
 /* Namespaces that a browser's own sandbox makes together with a user namespace. */
@@ -127,28 +142,29 @@ static const uint64_t nestable[] = { CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET, 
  * Any other signal to process group 0 would reach processes of the host that share the job. */
 static bool is_job_signal(int signal_number)
 {
-  return signal_number == SIGTSTP || signal_number == SIGTTIN || signal_number == SIGTTOU ||
-         signal_number == SIGCONT || signal_number == SIGWINCH;
+  return signal_number == SIGTSTP || signal_number == SIGTTIN || signal_number == SIGTTOU || signal_number == SIGCONT ||
+         signal_number == SIGWINCH;
 }
+
+/* A row that does not fit would be a call that passes. */
+_Static_assert(MEM_COUNT(always) + 2 * FAMILIES + 2 * MEM_COUNT(nestable) + 64 + 8 <= SYSCALLS_ROWS_MAX,
+               "SYSCALLS_ROWS_MAX is too small");
 
 static void add(struct seccomp_row *rows, size_t *count, struct seccomp_row row)
 {
-  if (*count < SYSCALLS_ROWS_MAX)
-    rows[(*count)++] = row;
+  rows[(*count)++] = row;
 }
 
+/* socketpair(2) makes a socket, and loads the family's module, before it finds that the family has no pairs. */
 static void add_families(struct seccomp_row *rows, size_t *count)
 {
   static const char *const calls[] = { "socket", "socketpair" };
 
   for (size_t i = 0; i < MEM_COUNT(calls); i++) {
-    for (uint64_t family = 0; family < 64; family++) {
+    for (uint64_t family = 0; family < FAMILIES; family++) {
       if (family == AF_UNIX || family == AF_INET || family == AF_INET6 || family == AF_NETLINK)
         continue;
-      if (i == 1 && family > AF_INET6)
-        break; /* the kernel has socketpair for few families; past these it refuses by itself */
-      add(rows, count,
-          (struct seccomp_row)REFUSE_EQ(calls[i], 0, LOW32, family, EAFNOSUPPORT, "socket family (F6)"));
+      add(rows, count, (struct seccomp_row)REFUSE_EQ(calls[i], 0, LOW32, family, EAFNOSUPPORT, "socket family (F6)"));
     }
   }
 }
@@ -168,6 +184,8 @@ static void add_session(struct seccomp_row *rows, size_t *count)
   }
   /* PIDFD_SIGNAL_PROCESS_GROUP, Linux 6.9; older kernels answer EINVAL as well. */
   add(rows, count, (struct seccomp_row)REFUSE_EQ("pidfd_send_signal", 3, 4, 4, EINVAL, "the caller's process group"));
+  /* IOPRIO_WHO_PGRP is 2 */
+  add(rows, count, (struct seccomp_row)REFUSE_EQ("ioprio_set", 0, LOW32, 2, EPERM, "the caller's process group"));
   /* PRIO_PGRP is 1 */
   add(rows, count, (struct seccomp_row)REFUSE_EQ("setpriority", 0, LOW32, 1, EPERM, "the caller's process group"));
 }
@@ -192,7 +210,6 @@ void syscalls_build(const struct syscalls_options *options, struct seccomp_row *
     add(rows, &count, (struct seccomp_row)REFUSE("sched_setaffinity", EPERM, "limits.cpus"));
   if (options->shared_session)
     add_session(rows, &count);
-  *ret_filter = (struct seccomp_filter){
-    .rows = rows, .count = count, .otherwise = SECCOMP_ALLOW, .foreign = options->foreign
-  };
+  *ret_filter =
+      (struct seccomp_filter){ .rows = rows, .count = count, .otherwise = SECCOMP_ALLOW, .foreign = options->foreign };
 }

@@ -16,6 +16,7 @@ struct syscalls_options {
 #define SYSCALLS_ROWS_MAX 320
 
 /* Fills rows (room for SYSCALLS_ROWS_MAX) for these options and makes *ret_filter point at them. */
-void syscalls_build(const struct syscalls_options *options, struct seccomp_row *rows, struct seccomp_filter *ret_filter);
+void syscalls_build(const struct syscalls_options *options, struct seccomp_row *rows,
+                    struct seccomp_filter *ret_filter);
 
 #endif

@@ -3,8 +3,20 @@
 const char *const *view_system_trees(void)
 {
   static const char *const list[] = {
-    "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix", "/gnu",
-    "/run/current-system", "/var/lib/ca-certificates", NULL,
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/etc",
+    "/opt",
+    "/nix",
+    "/gnu",
+    "/run/current-system",
+    "/var/lib/ca-certificates",
+    NULL,
   };
 
   return list;
@@ -112,11 +124,25 @@ const char *const *view_home_secrets(void)
     ".config/op",
     ".config/rclone",
     ".config/sops",
+    ".dotnet/corefx/cryptography/x509stores",
     ".local/share/keyrings",
+    ".local/share/uv/credentials",
     ".bash_history",
     ".zsh_history",
     ".python_history",
     ".psql_history",
+    NULL,
+  };
+
+  return list;
+}
+
+const char *const *view_tool_secrets(void)
+{
+  static const char *const list[] = {
+    ".config/git/credentials",
+    ".dotnet/corefx/cryptography/x509stores",
+    ".local/share/uv/credentials",
     NULL,
   };
 

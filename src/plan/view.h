@@ -23,6 +23,9 @@ const char *const *view_protected(void);
 /* Places of secrets below the home, relative to it; hidden when the policy shows the real home. */
 const char *const *view_home_secrets(void);
 
+/* Places of secrets within the toolchains and settings above; hidden when those are shown by themselves. */
+const char *const *view_tool_secrets(void);
+
 struct view_mask {
   const char *path;
   bool directory;
