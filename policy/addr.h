@@ -57,7 +57,8 @@ bool addr_in_prefix(const struct addr *addr, const struct addr_prefix *prefix);
 bool addr_prefix_is_single(const struct addr_prefix *prefix);
 
 /* The IPv4 address that an IPv6 address carries inside: v4-mapped, v4-compatible, NAT64 (64:ff9b::/96 and
- * 64:ff9b:1::/48), v4-translated, 6to4. Any other address is returned as it is. Rules and classes are judged on the result as well. */
+ * 64:ff9b:1::/48), v4-translated, 6to4. Any other address is returned as it is. Rules and classes are judged on the
+ * result as well. */
 struct addr addr_unwrap(const struct addr *addr);
 
 /* The class of addr as it stands, whatever it carries inside. */

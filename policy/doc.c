@@ -1,9 +1,9 @@
 /* Theory of operation
  *
- * json-c reads the text, but says of no value where it stood, lets the last of two equal names win, and accepts comments
- * only together with a good deal else. So the text is read three times:
+ * json-c reads the text, but says of no value where it stood, lets the last of two equal names win, and accepts
+ * comments only together with a good deal else. So the text is read three times:
  *
- *   1. doc_blank()   checks the bytes and writes spaces over the comments, so that offsets and lines stay what they were;
+ *   1. doc_blank()   checks the bytes and writes spaces over the comments, so that offsets and lines stay;
  *   2. json-c        in strict mode: grammar, escapes, numbers, depth;
  *   3. doc_walk_*()  goes over the text in step with json-c's tree and notes lines and names. It may trust the grammar,
  *                    but not the names: an object's are counted before its members are walked, and where json-c has

@@ -1,7 +1,7 @@
 /* doc: JSON text → a tree in which every value knows its line.
  *
- * The language is RFC 8259 with comments (// and C's), strict: no duplicate or escaped member names, no NUL, valid UTF-8,
- * at most LIMITS_POLICY_DEPTH deep. The only module that knows json-c.
+ * The language is RFC 8259 with comments (// and C's), strict: no duplicate or escaped member names, no NUL, valid
+ * UTF-8, at most LIMITS_POLICY_DEPTH deep. The only module that knows json-c.
  */
 #ifndef SBX_POLICY_DOC_H
 #define SBX_POLICY_DOC_H

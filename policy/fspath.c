@@ -1,9 +1,9 @@
 /* Theory of operation
  *
- * A pattern is matched by parts, on two levels that work alike. Within a part '*' is the only thing that can take more
- * than one byte, over the whole path "**" the only thing that can take more than one part. On a mismatch it is enough to
- * go back to the last such star and let it take one more: an earlier star could only take away from what follows, so
- * nothing is lost. Hence no recursion, and no pattern that takes exponential time.
+ * A pattern is matched by parts, on two levels that work alike. Within a part '*' is the only thing that can take
+ * more than one byte, over the whole path "**" the only thing that can take more than one part. On a mismatch it is
+ * enough to go back to the last such star and let it take one more: an earlier star could only take away from what
+ * follows, so nothing is lost. Hence no recursion, and no pattern that takes exponential time.
  */
 #include "policy/fspath.h"
 

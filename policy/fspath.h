@@ -6,9 +6,9 @@
 #include "base/err.h"
 #include "base/span.h"
 
-/* Canonical form of a path: no "." parts, no double or trailing slashes; "." for the workspace itself. Refused: the empty
- * path, ".." parts, control bytes, "~user", more than LIMITS_PATH_BYTES, and where pattern is false '*' and '?'.
- * 0, -EINVAL with "cause; fix", or -ENOMEM. Caller frees *ret_text. */
+/* Canonical form of a path: no "." parts, no double or trailing slashes; "." for the workspace itself. Refused: the
+ * empty path, ".." parts, control bytes, "~user", more than LIMITS_PATH_BYTES, and where pattern is false '*' and
+ * '?'. 0, -EINVAL with "cause; fix", or -ENOMEM. Caller frees *ret_text. */
 int fspath_parse(struct span text, bool pattern, struct err *err, char **ret_text);
 
 /* Whether a canonical path has '*' or '?' in it. */

@@ -89,7 +89,7 @@ void host_of_addr(const struct addr *addr, struct host *ret_host)
 
 int host_parse(struct span text, struct err *err, struct host *ret_host)
 {
-  struct span inner = text;
+  struct span inner;
   struct addr addr;
 
   if (text.len == 0)

@@ -90,8 +90,8 @@ const struct key *keys_find(struct span path);
 /* Whether path is a key, or an object that holds keys ("network"). */
 bool keys_is_object(struct span path);
 
-/* The child of object parent ("" for the top) whose name is nearest to name, for "did you mean". False when none is near
- * (more than two edits, or about a third of the name). *ret_name borrows from the table. */
+/* The child of object parent ("" for the top) whose name is nearest to name, for "did you mean". False when none is
+ * near (more than two edits, or about a third of the name). *ret_name borrows from the table. */
 bool keys_suggest(struct span parent, struct span name, struct span *ret_name);
 
 #endif

@@ -1,9 +1,9 @@
 /* Theory of operation
  *
- * A text becomes a tree (doc.h), and the tree a flat row of values (layers.h): one per list item, scalar and map entry,
- * each with its key, its text and its place. Only the shape is judged here: known keys and JSON types. What the texts
- * mean is validate's business, and what counts is merge's, so that every value of every layer is judged, also one that a
- * later layer overrides or that is ignored because its file is not trusted.
+ * A text becomes a tree (doc.h), and the tree a flat row of values (layers.h): one per list item, scalar and map
+ * entry, each with its key, its text and its place. Only the shape is judged here: known keys and JSON types. What
+ * the texts mean is validate's business, and what counts is merge's, so that every value of every layer is judged,
+ * also one that a later layer overrides or that is ignored because its file is not trusted.
  *
  * `extends` is no value: it adds the profiles that it names in front of the file's own values.
  */

@@ -19,7 +19,7 @@
 
 void merged_free(struct merged *merged)
 {
-  free(merged->values);
+  free(merged->items);
   *merged = (struct merged){ 0 };
 }
 
@@ -108,9 +108,10 @@ static int merge_note_widened(const struct layers *layers, const struct layer_va
                    value->line > 0 ? "; remove it there to keep the profile's" : "");
 }
 
-static int merge_value(const struct layers *layers, const struct layer_value *value, struct merge_notes *told,
-                       struct strv *notes, struct merged *merged)
+static int merge_value(const struct layers *layers, size_t index, struct merge_notes *told, struct strv *notes,
+                       struct merged *merged)
 {
+  const struct layer_value *value = &layers->values[index];
   const struct layer_source *source = &layers->sources[value->source];
   const struct layer_value *before = merged->scalars[value->key->id];
   enum merge_verdict verdict = merge_judge(source->kind, value, before);
@@ -121,7 +122,7 @@ static int merge_value(const struct layers *layers, const struct layer_value *va
     return 0;
   }
   if (value->key->merge != KEY_SCALAR) {
-    merged->values[merged->count++] = value;
+    merged->items[merged->count++] = index;
     return 0;
   }
   merged->scalars[value->key->id] = value;
@@ -143,14 +144,14 @@ static int merge_tell(const struct merge_notes *told, struct strv *notes)
 
 int merge_layers(const struct layers *layers, struct strv *notes, struct merged *ret_merged)
 {
-  merged_autofree struct merged merged = { .values = mem_calloc(layers->value_count + 1, sizeof *merged.values) };
+  merged_autofree struct merged merged = { .items = mem_calloc(layers->value_count, sizeof *merged.items) };
   struct merge_notes told = { .untrusted = BUF_INIT(16384), .never = BUF_INIT(16384) };
-  int r = merged.values ? 0 : -ENOMEM;
+  int r = merged.items ? 0 : -ENOMEM;
 
   for (unsigned rank = LAYER_BUILTIN; r == 0 && rank <= LAYER_OPTION; rank++) {
     for (size_t i = 0; r == 0 && i < layers->value_count; i++)
       if (layers->sources[layers->values[i].source].rank == rank)
-        r = merge_value(layers, &layers->values[i], &told, notes, &merged);
+        r = merge_value(layers, i, &told, notes, &merged);
   }
   if (r == 0)
     r = merge_tell(&told, notes);

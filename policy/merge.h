@@ -5,9 +5,9 @@
 #include "policy/layers.h"
 
 struct merged {
-  const struct layer_value **values; /* borrowed from the layers; lists and maps in the order of the layers */
+  size_t *items; /* indices into layers->values: of lists and maps, in the order of the layers */
   size_t count;
-  const struct layer_value *scalars[KEY_COUNT]; /* the value that won, or NULL */
+  const struct layer_value *scalars[KEY_COUNT]; /* the value that won, borrowed from the layers, or NULL */
 };
 
 void merged_free(struct merged *merged);

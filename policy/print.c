@@ -1,7 +1,8 @@
 /* Theory of operation
  *
- * The keys are printed in the order of keys.c, where those of one object stand together. Both forms have the same shape;
- * with origins, a list item or map entry is an object {"value", "file", "path", "line"} instead of the value itself.
+ * The keys are printed in the order of keys.c, where those of one object stand together. Both forms have the same
+ * shape; with origins, a list item or map entry is an object {"value", "file", "path", "line"} instead of the value
+ * itself.
  */
 #include "policy/print.h"
 

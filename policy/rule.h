@@ -5,14 +5,15 @@
 #include "policy/host.h"
 #include "policy/policy.h"
 
-/* Parses a whole rule in the grammar of sbx-policy(5). The origin of *ret_rule is left empty; rule_free() frees the rest.
- * 0, -EINVAL with "cause; fix", or -ENOMEM. */
+/* Parses a whole rule in the grammar of sbx-policy(5). The origin of *ret_rule is left empty; rule_free() frees the
+ * rest. 0, -EINVAL with "cause; fix", or -ENOMEM. */
 int rule_parse(struct span text, struct err *err, struct policy_rule *ret_rule);
 
 /* Frees what the rule holds, origin included. */
 void rule_free(struct policy_rule *rule);
 
-/* Whether the rule's host part names the host. An address rule covers what an IPv6 address carries inside, too (F52). */
+/* Whether the rule's host part names the host. An address rule also covers what an IPv6 address carries
+ * inside (F52). */
 bool rule_covers_host(const struct policy_rule *rule, const struct host *host);
 
 /* The same for an address; false for rules on names. */

@@ -328,7 +328,7 @@ static int validate_build(const struct layers *layers, struct strv *notes, struc
   int r = merge_layers(layers, notes, &merged);
 
   for (size_t i = 0; r == 0 && i < merged.count; i++)
-    r = validate_add(layers, merged.values[i], policy);
+    r = validate_add(layers, &layers->values[merged.items[i]], policy);
   for (unsigned id = 0; r == 0 && id < KEY_COUNT; id++)
     if (merged.scalars[id])
       r = validate_set(merged.scalars[id], policy);

@@ -1,4 +1,5 @@
-/* A host or target, as the proxy gets them from inside: whatever is accepted is canonical, clean and parses to itself. */
+/* A host or target, as the proxy gets them from inside: whatever is accepted is canonical, clean and parses to
+ * itself. */
 #include "fuzz/fuzz.h"
 
 #include "policy/host.h"

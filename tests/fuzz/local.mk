@@ -46,4 +46,3 @@ tests_fuzz_fuzz_rule_SOURCES = tests/fuzz/fuzz_rule.c $(fuzz_driver)
 tests_fuzz_fuzz_rule_CPPFLAGS = $(fuzz_cppflags)
 tests_fuzz_fuzz_rule_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_fuzz_rule_LDADD = $(fuzz_policy_libs)
-

@@ -1,7 +1,7 @@
 /* Plays a corpus to a fuzz target where the target is not built with libFuzzer, so that `make check` runs every input
- * that was ever worth keeping. The corpus of fuzz_NAME is tests/fuzz/corpus/NAME, or the directory in argv[1]; each file is
- * also played cut short at every length, which reaches most ends of input that a parser has. A corpus without files is
- * a failure: it would be a check that checks nothing. */
+ * that was ever worth keeping. The corpus of fuzz_NAME is tests/fuzz/corpus/NAME, or the directory in argv[1]; each
+ * file is also played cut short at every length, which reaches most ends of input that a parser has. A corpus without
+ * files is a failure: it would be a check that checks nothing. */
 #include "fuzz/fuzz.h"
 
 #include "base/fd.h"

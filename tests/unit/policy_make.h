@@ -13,8 +13,8 @@ struct make_layer {
   const char *text;
 };
 
-/* Validates the built-in base and count texts. The result of policy_validate, or of the first layer that failed; *ret_policy
- * and notes may be NULL. */
+/* Validates the built-in base and count texts. The result of policy_validate, or of the first layer that failed;
+ * *ret_policy and notes may be NULL. */
 static inline int make_validate(const struct make_layer *texts, size_t count, struct err *err, struct strv *notes,
                                 struct policy **ret_policy)
 {

@@ -1,6 +1,6 @@
-/* Every allocation of the policy code fails once: the answer is -ENOMEM or, where a part can do without, a right result;
- * never a crash, a leak (under valgrind or ASan) or a policy that lacks something. json-c's own allocations are not
- * reached: the linker wraps the calls of our archives alone. */
+/* Every allocation of the policy code fails once: the answer is -ENOMEM or, where a part can do without, a right
+ * result; never a crash, a leak (under valgrind or ASan) or a policy that lacks something. json-c's own allocations
+ * are not reached: the linker wraps the calls of our archives alone. */
 #include "policy/decide.h"
 #include "unit/policy_make.h"
 

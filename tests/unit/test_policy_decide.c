@@ -351,7 +351,8 @@ static void test_fix_helps_property(void **state)
   }
 }
 
-/* Adding a deny rule never allows more, adding an allow rule never less, and no rule for a name opens a private place. */
+/* Adding a deny rule never allows more, adding an allow rule never less, and no rule for a name opens a private
+ * place. */
 static void test_monotone_property(void **state)
 {
   static const char *const rules[] = { "\"a.test\"",       "\"*.a.test\"",       "\"*\"",

@@ -242,7 +242,7 @@ static void test_lists_add_up_in_order(void **state)
   assert_string_equal(policy->env_set.items[2].value, "f");
 }
 
-/* P11: an untrusted workspace file never widens. Random files of every kind of value, over random layers of the user. */
+/* P11: an untrusted workspace file never widens. Random files of every kind of value over random files of the user. */
 static void test_untrusted_never_widens_property(void **state)
 {
   static const char *const parts[] = {

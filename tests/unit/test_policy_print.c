@@ -194,8 +194,8 @@ static char *random_policy(struct unit_random *random)
   return text;
 }
 
-/* parse(print(p)) == p, origins included: the canonical text says everything, so equal texts are equal policies. And the
- * human form is a policy file that makes the same policy. */
+/* parse(print(p)) == p, origins included: the canonical text says everything, so equal texts are equal policies. And
+ * the human form is a policy file that makes the same policy. */
 static void test_round_trip_property(void **state)
 {
   struct unit_random random = unit_seed("round-trip");

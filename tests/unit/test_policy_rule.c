@@ -1,111 +1,111 @@
 #include "policy/rule.h"
 #include "unit/unit.h"
 
+static const struct {
+  const char *text;
+  const char *canonical; /* NULL: refused */
+  enum policy_host_kind kind;
+  const char *ports;
+} grammar_rows[] = {
+  { "api.example.com", "api.example.com", POLICY_HOST_NAME, "80-80 443-443" },
+  { "API.Example.COM.", "api.example.com", POLICY_HOST_NAME, "80-80 443-443" },
+  { "db.internal:5432", "db.internal:5432", POLICY_HOST_NAME, "5432-5432" },
+  { "a.test:8000-8010", "a.test:8000-8010", POLICY_HOST_NAME, "8000-8010" },
+  { "a.test:8000-8000", "a.test:8000", POLICY_HOST_NAME, "8000-8000" },
+  { "a.test:*", "a.test:*", POLICY_HOST_NAME, "1-65535" },
+  { "a.test:1-65535", "a.test:*", POLICY_HOST_NAME, "1-65535" },
+  { "a.test:80", "a.test:80", POLICY_HOST_NAME, "80-80" },
+  { "intranet", "intranet", POLICY_HOST_NAME, "80-80 443-443" },
+  { "*.githubusercontent.com", "*.githubusercontent.com", POLICY_HOST_SUBDOMAINS, "80-80 443-443" },
+  { "*.Example.com.:22", "*.example.com:22", POLICY_HOST_SUBDOMAINS, "22-22" },
+  { "10.20.0.0/16:443", "10.20.0.0/16:443", POLICY_HOST_PREFIX, "443-443" },
+  { "10.20.0.0/16", "10.20.0.0/16", POLICY_HOST_PREFIX, "80-80 443-443" },
+  { "10.0.0.1", "10.0.0.1", POLICY_HOST_PREFIX, "80-80 443-443" },
+  { "10.0.0.1/32:5", "10.0.0.1:5", POLICY_HOST_PREFIX, "5-5" },
+  { "2001:db8::1", "2001:db8::1", POLICY_HOST_PREFIX, "80-80 443-443" },
+  { "2001:DB8::/32", "2001:db8::/32", POLICY_HOST_PREFIX, "80-80 443-443" },
+  { "[2001:db8::1]", "2001:db8::1", POLICY_HOST_PREFIX, "80-80 443-443" },
+  { "[2001:db8::1]:22", "[2001:db8::1]:22", POLICY_HOST_PREFIX, "22-22" },
+  { "[2001:db8::/32]:22-23", "[2001:db8::/32]:22-23", POLICY_HOST_PREFIX, "22-23" },
+  { "::1:80", "::1:80", POLICY_HOST_PREFIX, "80-80 443-443" }, /* F53: all of it is the address */
+  { "localhost", "localhost", POLICY_HOST_LOCALHOST, "80-80 443-443" },
+  { "LOCALHOST.:5432", "localhost:5432", POLICY_HOST_LOCALHOST, "5432-5432" },
+  { "*", "*", POLICY_HOST_ANY, "80-80 443-443" },
+  { "*:*", "*:*", POLICY_HOST_ANY, "1-65535" },
+  { "*:25", "*:25", POLICY_HOST_ANY, "25-25" },
+  { "", NULL, 0, NULL },
+  { ":80", NULL, 0, NULL },
+  { "*.com", NULL, 0, NULL },
+  { "*.com.", NULL, 0, NULL },
+  { "*.localhost", NULL, 0, NULL },
+  { "*foo.com", NULL, 0, NULL }, /* F53 */
+  { "foo.*", NULL, 0, NULL },
+  { "foo.*.com", NULL, 0, NULL },
+  { "*.*.com", NULL, 0, NULL },
+  { "**.example.com", NULL, 0, NULL },
+  { "*.", NULL, 0, NULL },
+  { "*..com", NULL, 0, NULL },
+  { "*.10.0.0.1", NULL, 0, NULL },
+  { "10.0.0.*", NULL, 0, NULL },
+  { "**", NULL, 0, NULL },
+  { "https://example.com", NULL, 0, NULL },
+  { "https://example.com/x", NULL, 0, NULL },
+  { "example.com/x", NULL, 0, NULL },
+  { "example.com/", NULL, 0, NULL },
+  { "/example.com", NULL, 0, NULL },
+  { "user@example.com", NULL, 0, NULL },
+  { "ex%2eample.com", NULL, 0, NULL },
+  { "example.com\n", NULL, 0, NULL },
+  { "exam ple.com", NULL, 0, NULL },
+  { "example.com ", NULL, 0, NULL },
+  { " example.com", NULL, 0, NULL },
+  { "example.com:", NULL, 0, NULL },
+  { "example.com:0", NULL, 0, NULL },
+  { "example.com:65536", NULL, 0, NULL },
+  { "example.com:443x", NULL, 0, NULL }, /* F53 */
+  { "example.com:80,443", NULL, 0, NULL },
+  { "example.com:90-80", NULL, 0, NULL },
+  { "example.com:80-", NULL, 0, NULL },
+  { "example.com:-80", NULL, 0, NULL },
+  { "example.com:80-90-100", NULL, 0, NULL },
+  { "example.com:**", NULL, 0, NULL },
+  { "example.com:080", NULL, 0, NULL },
+  { "example.com:80:90", NULL, 0, NULL },
+  { "10.20.0.1/16", NULL, 0, NULL },
+  { "10.20.0.0/33", NULL, 0, NULL },
+  { "10.20.0.0/:80", NULL, 0, NULL },
+  { "10.20.0.0:80/16", NULL, 0, NULL },
+  { "0x7f000001", NULL, 0, NULL }, /* F52 */
+  { "2130706433", NULL, 0, NULL },
+  { "127.1", NULL, 0, NULL },
+  { "[::1]/64:80", NULL, 0, NULL },
+  { "[::1]x", NULL, 0, NULL },
+  { "[::1", NULL, 0, NULL },
+  { "[10.0.0.1]:80", NULL, 0, NULL },
+  { "[example.com]:80", NULL, 0, NULL },
+  { "[", NULL, 0, NULL },
+  { "[]", NULL, 0, NULL },
+  { "[*]:80", NULL, 0, NULL },
+};
 static void test_grammar(void **state)
 {
-  static const struct {
-    const char *text;
-    const char *canonical; /* NULL: refused */
-    enum policy_host_kind kind;
-    const char *ports;
-  } rows[] = {
-    { "api.example.com", "api.example.com", POLICY_HOST_NAME, "80-80 443-443" },
-    { "API.Example.COM.", "api.example.com", POLICY_HOST_NAME, "80-80 443-443" },
-    { "db.internal:5432", "db.internal:5432", POLICY_HOST_NAME, "5432-5432" },
-    { "a.test:8000-8010", "a.test:8000-8010", POLICY_HOST_NAME, "8000-8010" },
-    { "a.test:8000-8000", "a.test:8000", POLICY_HOST_NAME, "8000-8000" },
-    { "a.test:*", "a.test:*", POLICY_HOST_NAME, "1-65535" },
-    { "a.test:1-65535", "a.test:*", POLICY_HOST_NAME, "1-65535" },
-    { "a.test:80", "a.test:80", POLICY_HOST_NAME, "80-80" },
-    { "intranet", "intranet", POLICY_HOST_NAME, "80-80 443-443" },
-    { "*.githubusercontent.com", "*.githubusercontent.com", POLICY_HOST_SUBDOMAINS, "80-80 443-443" },
-    { "*.Example.com.:22", "*.example.com:22", POLICY_HOST_SUBDOMAINS, "22-22" },
-    { "10.20.0.0/16:443", "10.20.0.0/16:443", POLICY_HOST_PREFIX, "443-443" },
-    { "10.20.0.0/16", "10.20.0.0/16", POLICY_HOST_PREFIX, "80-80 443-443" },
-    { "10.0.0.1", "10.0.0.1", POLICY_HOST_PREFIX, "80-80 443-443" },
-    { "10.0.0.1/32:5", "10.0.0.1:5", POLICY_HOST_PREFIX, "5-5" },
-    { "2001:db8::1", "2001:db8::1", POLICY_HOST_PREFIX, "80-80 443-443" },
-    { "2001:DB8::/32", "2001:db8::/32", POLICY_HOST_PREFIX, "80-80 443-443" },
-    { "[2001:db8::1]", "2001:db8::1", POLICY_HOST_PREFIX, "80-80 443-443" },
-    { "[2001:db8::1]:22", "[2001:db8::1]:22", POLICY_HOST_PREFIX, "22-22" },
-    { "[2001:db8::/32]:22-23", "[2001:db8::/32]:22-23", POLICY_HOST_PREFIX, "22-23" },
-    { "::1:80", "::1:80", POLICY_HOST_PREFIX, "80-80 443-443" }, /* F53: all of it is the address */
-    { "localhost", "localhost", POLICY_HOST_LOCALHOST, "80-80 443-443" },
-    { "LOCALHOST.:5432", "localhost:5432", POLICY_HOST_LOCALHOST, "5432-5432" },
-    { "*", "*", POLICY_HOST_ANY, "80-80 443-443" },
-    { "*:*", "*:*", POLICY_HOST_ANY, "1-65535" },
-    { "*:25", "*:25", POLICY_HOST_ANY, "25-25" },
-    { "", NULL, 0, NULL },
-    { ":80", NULL, 0, NULL },
-    { "*.com", NULL, 0, NULL },
-    { "*.com.", NULL, 0, NULL },
-    { "*.localhost", NULL, 0, NULL },
-    { "*foo.com", NULL, 0, NULL }, /* F53 */
-    { "foo.*", NULL, 0, NULL },
-    { "foo.*.com", NULL, 0, NULL },
-    { "*.*.com", NULL, 0, NULL },
-    { "**.example.com", NULL, 0, NULL },
-    { "*.", NULL, 0, NULL },
-    { "*..com", NULL, 0, NULL },
-    { "*.10.0.0.1", NULL, 0, NULL },
-    { "10.0.0.*", NULL, 0, NULL },
-    { "**", NULL, 0, NULL },
-    { "https://example.com", NULL, 0, NULL },
-    { "https://example.com/x", NULL, 0, NULL },
-    { "example.com/x", NULL, 0, NULL },
-    { "example.com/", NULL, 0, NULL },
-    { "/example.com", NULL, 0, NULL },
-    { "user@example.com", NULL, 0, NULL },
-    { "ex%2eample.com", NULL, 0, NULL },
-    { "example.com\n", NULL, 0, NULL },
-    { "exam ple.com", NULL, 0, NULL },
-    { "example.com ", NULL, 0, NULL },
-    { " example.com", NULL, 0, NULL },
-    { "example.com:", NULL, 0, NULL },
-    { "example.com:0", NULL, 0, NULL },
-    { "example.com:65536", NULL, 0, NULL },
-    { "example.com:443x", NULL, 0, NULL }, /* F53 */
-    { "example.com:80,443", NULL, 0, NULL },
-    { "example.com:90-80", NULL, 0, NULL },
-    { "example.com:80-", NULL, 0, NULL },
-    { "example.com:-80", NULL, 0, NULL },
-    { "example.com:80-90-100", NULL, 0, NULL },
-    { "example.com:**", NULL, 0, NULL },
-    { "example.com:080", NULL, 0, NULL },
-    { "example.com:80:90", NULL, 0, NULL },
-    { "10.20.0.1/16", NULL, 0, NULL },
-    { "10.20.0.0/33", NULL, 0, NULL },
-    { "10.20.0.0/:80", NULL, 0, NULL },
-    { "10.20.0.0:80/16", NULL, 0, NULL },
-    { "0x7f000001", NULL, 0, NULL }, /* F52 */
-    { "2130706433", NULL, 0, NULL },
-    { "127.1", NULL, 0, NULL },
-    { "[::1]/64:80", NULL, 0, NULL },
-    { "[::1]x", NULL, 0, NULL },
-    { "[::1", NULL, 0, NULL },
-    { "[10.0.0.1]:80", NULL, 0, NULL },
-    { "[example.com]:80", NULL, 0, NULL },
-    { "[", NULL, 0, NULL },
-    { "[]", NULL, 0, NULL },
-    { "[*]:80", NULL, 0, NULL },
-  };
-
   (void)state;
-  for (size_t i = 0; i < MEM_COUNT(rows); i++) {
+  for (size_t i = 0; i < MEM_COUNT(grammar_rows); i++) {
     struct err err = ERR_INIT;
     struct policy_rule rule;
     struct buf ports = BUF_INIT(64);
-    int r = rule_parse(span_of(rows[i].text), &err, &rule);
-    unit_assert_row((r == 0) == (rows[i].canonical != NULL), rows[i].text, "accepted or refused wrongly");
+    int r = rule_parse(span_of(grammar_rows[i].text), &err, &rule);
+    unit_assert_row((r == 0) == (grammar_rows[i].canonical != NULL), grammar_rows[i].text,
+                    "accepted or refused wrongly");
     if (r < 0) {
-      unit_assert_row(r == -EINVAL && err.message[0], rows[i].text, "no reason");
+      unit_assert_row(r == -EINVAL && err.message[0], grammar_rows[i].text, "no reason");
       continue;
     }
-    unit_assert_row(strcmp(rule.text, rows[i].canonical) == 0, rows[i].text, rule.text);
-    unit_assert_row(rule.kind == rows[i].kind, rows[i].text, "wrong kind");
+    unit_assert_row(strcmp(rule.text, grammar_rows[i].canonical) == 0, grammar_rows[i].text, rule.text);
+    unit_assert_row(rule.kind == grammar_rows[i].kind, grammar_rows[i].text, "wrong kind");
     for (size_t j = 0; j < rule.port_count; j++)
       buf_printf(&ports, "%s%u-%u", j > 0 ? " " : "", rule.ports[j].first, rule.ports[j].last);
-    unit_assert_row(strcmp(ports.data, rows[i].ports) == 0, rows[i].text, ports.data);
+    unit_assert_row(strcmp(ports.data, grammar_rows[i].ports) == 0, grammar_rows[i].text, ports.data);
     buf_free(&ports);
     rule_free(&rule);
   }
