@@ -78,23 +78,48 @@ int cmd_check(const struct opts *opts, char *const *args)
   return print_check(opts, r, &err, &context.notes);
 }
 
-static const char template[] = "// What commands may do in this project: sbx-policy(5). sbx takes from this file only what narrows,\n"
-                               "// until you run `sbx trust`.\n"
-                               "{\n"
-                               "  \"extends\": [],\n"
-                               "  \"filesystem\": {\n"
-                               "    \"hide\": [],\n"
-                               "    \"protect\": []\n"
-                               "  },\n"
-                               "  \"network\": {\n"
-                               "    \"allow\": [],\n"
-                               "    \"deny\": []\n"
-                               "  }\n"
-                               "}\n";
+/* Files that tell which profile suits a project. */
+static const struct {
+  const char *file;
+  const char *profile;
+} init_hints[] = {
+  { ".git", "git" },          { "package.json", "node" },   { "pyproject.toml", "python" }, { "requirements.txt", "python" },
+  { "setup.py", "python" },   { "Cargo.toml", "rust" },     { "go.mod", "go" },
+};
+
+static void init_text(const struct facts *facts, struct buf *out)
+{
+  const char *before = NULL;
+
+  buf_append_str(out, "// What commands may do in this project: sbx-policy(5). sbx takes from this file only what narrows,\n"
+                      "// until you run `sbx trust`.\n"
+                      "{\n"
+                      "  \"extends\": [");
+  for (size_t i = 0; i < MEM_COUNT(init_hints); i++) {
+    mem_autofree char *path = path_join(facts->workspace, init_hints[i].file);
+
+    if (!path || faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW) < 0 ||
+        (before && strcmp(before, init_hints[i].profile) == 0))
+      continue;
+    buf_printf(out, "%s\"%s\"", before ? ", " : "", init_hints[i].profile);
+    before = init_hints[i].profile;
+  }
+  buf_append_str(out, "],\n"
+                      "  \"filesystem\": {\n"
+                      "    \"hide\": [],\n"
+                      "    \"protect\": []\n"
+                      "  },\n"
+                      "  \"network\": {\n"
+                      "    \"allow\": [],\n"
+                      "    \"deny\": []\n"
+                      "  }\n"
+                      "}\n");
+}
 
 int cmd_init(const struct opts *opts, char *const *args)
 {
   facts_autofree struct facts facts = FACTS_INIT;
+  buf_autofree struct buf text = BUF_INIT(LIMITS_POLICY_BYTES);
   mem_autofree char *path = NULL;
   fd_autoclose int fd = -1;
   struct err err = ERR_INIT;
@@ -109,12 +134,13 @@ int cmd_init(const struct opts *opts, char *const *args)
   path = path_join(facts.workspace, ".sbx.json");
   if (!path)
     return cmd_fail(&(struct err){ .code = ENOMEM, .message = "out of memory" });
+  init_text(&facts, &text);
   fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
   if (fd < 0 && errno == EEXIST)
     err_set(&err, EEXIST, "%s: exists already; edit it, or remove it first", path);
   else if (fd < 0)
     err_set_errno(&err, errno, "%s", path);
-  else if ((r = fd_write_all(fd, span_of(template))) < 0)
+  else if ((r = fd_write_all(fd, buf_span(&text))) < 0)
     err_set_errno(&err, -r, "%s", path);
   if (err.code)
     return cmd_fail(&err);

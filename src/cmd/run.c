@@ -11,12 +11,12 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define RUN_PLAN_TEXT_BYTES (16 * 1024 * 1024)
 
-/* The proxy beside us in a build tree, else where it was installed. */
-static int find_proxy(char **ret_path)
+int cmd_find_proxy(char **ret_path)
 {
   path_object_autofree struct path_object self = { .real = NULL };
   char link[4096];
@@ -95,6 +95,22 @@ static int print_plan(const struct plan *plan, bool json)
   return cmd_print(&text);
 }
 
+/* A directory of the host on a descriptor leads to everything beside and above it. */
+static int check_descriptors(const struct opts *opts, struct err *err)
+{
+  for (size_t i = 0; i < opts->fd_count + 3; i++) {
+    int fd = i < 3 ? (int)i : opts->fds[i - 3];
+    struct stat stat;
+
+    if (fstat(fd, &stat) == 0 && S_ISDIR(stat.st_mode))
+      return err_set(err, EISDIR,
+                     "descriptor %d is a directory, through which the command would reach every file of the host; redirect "
+                     "it to a file, or show the directory with --read",
+                     fd);
+  }
+  return 0;
+}
+
 static int start(const struct opts *opts, const struct context *context, const struct plan *plan)
 {
   mem_autofree char *proxy = NULL;
@@ -102,8 +118,10 @@ static int start(const struct opts *opts, const struct context *context, const s
                                  .keep_fds = opts->fds, .keep_count = opts->fd_count, .audit_fd = opts->audit_fd,
                                  .summary = opts->summary };
   struct err err = ERR_INIT;
-  int r = find_proxy(&proxy);
+  int r = check_descriptors(opts, &err);
 
+  if (r == 0)
+    r = cmd_find_proxy(&proxy);
   if (r == 0 && plan->network == PLAN_NETWORK_PROXY && access(proxy, X_OK) < 0)
     r = err_set_errno(&err, errno, "network: %s, which this sbx belongs with; install both together", proxy);
   else if (r == 0)

@@ -23,6 +23,7 @@
 #include "base/num.h"
 #include "sys/landlock.h"
 #include "sys/memfd.h"
+#include "sys/path.h"
 #include "sys/probe.h"
 #include "sys/proc.h"
 #include "sys/spawn.h"
@@ -35,19 +36,20 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #define BWRAP_ARGS_BYTES (64 * 1024 * 1024)
+#define BWRAP_ARGS_MAX 8990 /* it refuses 9,000 */
 #define BWRAP_FDS_MAX 64
 #define BWRAP_SETTLE_NS 100000
 #define OUT_OF_MEMORY(err) err_set((err), ENOMEM, "out of memory")
 
 struct launch {
   struct buf args; /* NUL-terminated options */
+  size_t count; /* of options and values */
+  const char *closed_dir;
   int owned[BWRAP_FDS_MAX]; /* descriptors handed over; ours to close afterwards */
   struct spawn_fd fds[BWRAP_FDS_MAX];
   size_t owned_count;
@@ -61,10 +63,16 @@ static void launch_free(struct launch *launch)
   buf_free(&launch->args);
 }
 
+static void arg_end(struct launch *launch)
+{
+  buf_append_byte(&launch->args, '\0');
+  launch->count++;
+}
+
 static void arg(struct launch *launch, const char *text)
 {
   buf_append_str(&launch->args, text);
-  buf_append_byte(&launch->args, '\0');
+  arg_end(launch);
 }
 
 static void args2(struct launch *launch, const char *option, const char *value)
@@ -83,14 +91,14 @@ static void arg_mode(struct launch *launch, mode_t mode)
 {
   arg(launch, "--perms");
   buf_printf(&launch->args, "%04o", (unsigned)mode);
-  buf_append_byte(&launch->args, '\0');
+  arg_end(launch);
 }
 
 static void arg_fd(struct launch *launch, const char *option, int fd)
 {
   arg(launch, option);
   buf_printf(&launch->args, "%d", fd);
-  buf_append_byte(&launch->args, '\0');
+  arg_end(launch);
 }
 
 static int inherit(struct launch *launch, int fd)
@@ -159,9 +167,7 @@ static int add_op(struct launch *launch, const struct plan_op *op)
     args3(launch, "--ro-bind", "/dev/null", op->target);
     return 0;
   case PLAN_MASK_DIR:
-    arg_mode(launch, 0);
-    args2(launch, "--tmpfs", op->target);
-    args2(launch, "--remount-ro", op->target);
+    args3(launch, "--ro-bind", launch->closed_dir, op->target);
     return 0;
   case PLAN_SEAL:
     args2(launch, "--remount-ro", op->target);
@@ -179,9 +185,9 @@ static void add_env(struct launch *launch, const struct strv *env)
 
     arg(launch, "--setenv");
     buf_append(&launch->args, span_sub(entry, 0, equals));
-    buf_append_byte(&launch->args, '\0');
+    arg_end(launch);
     buf_append(&launch->args, span_sub(entry, equals + 1, entry.len));
-    buf_append_byte(&launch->args, '\0');
+    arg_end(launch);
   }
 }
 
@@ -275,6 +281,11 @@ static int spawn_bwrap(struct launch *launch, const struct plan *plan, const str
   if (r < 0)
     return err_set(err, ENOENT, "engine: bubblewrap (bwrap) is not installed; install it, for example with "
                                 "`sudo apt-get install bubblewrap`");
+  if (launch->count > BWRAP_ARGS_MAX)
+    return err_set(err, E2BIG,
+                   "engine: the view takes %zu arguments and bubblewrap accepts %d; hide or protect directories instead "
+                   "of the files in them",
+                   launch->count, BWRAP_ARGS_MAX);
   fd = buf_error(&launch->args) ? buf_error(&launch->args) : memfd_sealed("sbx-args", buf_span(&launch->args));
   r = fd < 0 ? fd : hand_over(launch, fd);
   if (r < 0)
@@ -322,7 +333,8 @@ static int await_init(struct engine_run *run, struct err *err)
 
 int engine_start(const struct plan *plan, const struct engine_inputs *inputs, struct err *err, struct engine_run *ret_run)
 {
-  MEM_CLEANUP(launch_free) struct launch launch = { .args = BUF_INIT(BWRAP_ARGS_BYTES) };
+  MEM_CLEANUP(launch_free) struct launch launch = { .args = BUF_INIT(BWRAP_ARGS_BYTES),
+                                               .closed_dir = inputs->closed_dir };
   struct engine_run run = ENGINE_RUN_INIT;
   fd_autoclose int filter = -1;
   int r = add_plan(&launch, plan, err);
@@ -361,14 +373,13 @@ static int verify(int root, const struct plan_op *op, struct err *err)
 {
   struct open_how how = { .flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
   bool masked = op->kind == PLAN_MASK_FILE || op->kind == PLAN_MASK_DIR;
-  bool same;
   fd_autoclose int fd = (int)syscall(SYS_openat2, root, op->target, &how, sizeof how);
-  struct statx stat;
+  path_object_autofree struct path_object now = { .real = NULL };
+  int r = fd < 0 ? -errno : path_examine(fd, &now);
 
-  if (fd < 0 || statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT, STATX_INO, &stat) < 0)
-    return err_set_errno(err, errno, "isolation: %s (%s) cannot be verified", op->target, op->why);
-  same = stat.stx_ino == op->inode && makedev(stat.stx_dev_major, stat.stx_dev_minor) == op->device;
-  if (same == masked)
+  if (r < 0)
+    return err_set_errno(err, -r, "isolation: %s (%s) cannot be verified", op->target, op->why);
+  if ((now.inode == op->inode && now.device == op->device) == masked)
     return err_set(err, ESTALE, "isolation: %s (%s) was exchanged for something else while the sandbox was being made; "
                                 "if no hostile program did that, try again",
                    op->target, op->why);

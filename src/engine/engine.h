@@ -38,6 +38,7 @@ struct engine_inputs {
   const int *keep_fds; /* descriptors that the command gets under the same numbers, besides 0, 1 and 2 */
   size_t keep_count;
   int cgroup_procs; /* cgroup.procs to start in, or -1 */
+  const char *closed_dir; /* a directory of ours with mode 000, to stand for hidden ones */
 };
 
 /* 0; or -errno with "part: cause; fix" in err, and nothing left behind. */

@@ -4,6 +4,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "engine/engine.h"
+#include "run/audit_file.h"
 #include "run/limits.h"
 #include "run/proxy.h"
 #include "run/summary.h"
@@ -15,7 +16,23 @@
 #include <stdio.h>
 #include <sys/random.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+/* The directory that stands for hidden ones. */
+static int make_closed(const struct facts *facts, struct err *err, char **ret_path)
+{
+  int r = path_make_all(facts->state_dir, err);
+
+  if (r < 0)
+    return err_wrap(err, "state directory");
+  *ret_path = path_join(facts->state_dir, "closed");
+  if (!*ret_path)
+    return err_set(err, ENOMEM, "out of memory");
+  if ((mkdir(*ret_path, 0) < 0 && errno != EEXIST) || chmod(*ret_path, 0) < 0)
+    return err_set_errno(err, errno, "state directory: %s", *ret_path);
+  return 0;
+}
 
 /* Directories of ours that the plan mounts, and the mount points in them. */
 static int prepare_home(const struct plan *plan, struct err *err)
@@ -60,15 +77,37 @@ static void restore_foreground(int terminal)
   (void)tcsetpgrp(terminal, getpgrp());
 }
 
+/* An audit that the user asked for by name has to be writable before anything runs. */
+static int check_audit(const struct run_request *request, struct err *err)
+{
+  int fd;
+
+  if (!request->policy->audit_file)
+    return 0;
+  fd = audit_file_open(request, err);
+  if (fd < 0)
+    return fd;
+  fd_close(&fd);
+  return 0;
+}
+
 /* Everything up to the start of the command. */
 static int start(const struct run_request *request, struct limits *limits, struct engine_run *run, struct err *err)
 {
   struct engine_inputs inputs = { .keep_fds = request->keep_fds, .keep_count = request->keep_count };
-  int r = prepare_home(request->plan, err);
+  mem_autofree char *closed = NULL;
+  int r = check_audit(request, err);
 
+  if (r == 0)
+    r = make_closed(request->facts, err, &closed);
+  if (r == 0)
+    r = prepare_home(request->plan, err);
+  inputs.closed_dir = closed;
   if (r == 0)
     r = limits_prepare(request->plan, err, limits);
   inputs.cgroup_procs = limits->procs_fd;
+  if (r == 0 && (request->plan->limits.memory_bytes || request->plan->limits.cpu_milli || request->plan->limits.pids))
+    log_line(LOG_DETAIL, "limits are held by %s", limits_means(limits));
   if (r == 0)
     r = engine_start(request->plan, &inputs, err, run);
   if (r < 0)

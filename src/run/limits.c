@@ -98,5 +98,5 @@ void limits_release(struct limits *limits)
 
 const char *limits_means(const struct limits *limits)
 {
-  return limits->cgroup ? "cgroup" : "rlimit";
+  return limits->cgroup ? "a cgroup" : "rlimits, per process where the kernel has no other (setrlimit(2))";
 }

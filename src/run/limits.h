@@ -29,7 +29,7 @@ int limits_apply(const struct plan *plan, const struct limits *limits, pid_t ini
 /* Removes the cgroup. Everything in it must have ended. */
 void limits_release(struct limits *limits);
 
-/* "cgroup" or "rlimit", for -v and doctor. */
+/* What holds them, in words, for -v. */
 const char *limits_means(const struct limits *limits);
 
 #endif

@@ -31,34 +31,55 @@ static int open_quietly(const char *path, int flags)
   return fd < 0 ? -errno : (int)fd;
 }
 
+int path_examine(int fd, struct path_object *ret_object)
+{
+  struct statx wide;
+  struct stat plain;
+
+  if (statx(fd, "", AT_EMPTY_PATH | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC, STATX_BASIC_STATS, &wide) == 0) {
+    ret_object->mode = wide.stx_mode;
+    ret_object->uid = wide.stx_uid;
+    ret_object->device = makedev(wide.stx_dev_major, wide.stx_dev_minor);
+    ret_object->inode = wide.stx_ino;
+    return 0;
+  }
+  if (fstat(fd, &plain) < 0) /* a filter around us may not know statx */
+    return -errno;
+  ret_object->mode = plain.st_mode;
+  ret_object->uid = plain.st_uid;
+  ret_object->device = plain.st_dev;
+  ret_object->inode = plain.st_ino;
+  return 0;
+}
+
 static int look(const char *path, int flags, struct path_object *ret_object)
 {
   fd_autoclose int fd = open_quietly(path, flags);
   char link[32];
   char real[PATH_BYTES];
-  struct statx stat;
   ssize_t len;
+  int r;
 
   if (fd < 0)
     return fd;
-  if (statx(fd, "", AT_EMPTY_PATH | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC, STATX_BASIC_STATS, &stat) < 0)
-    return -errno;
+  r = path_examine(fd, ret_object);
+  if (r < 0)
+    return r;
   snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
   len = readlink(link, real, sizeof real - 1);
   if (len < 0)
     return -errno;
   if (len == (ssize_t)sizeof real - 1)
     return -ENAMETOOLONG;
+  real[len] = '\0';
   if (real[0] != '/') /* "(unreachable)": outside of our root */
     return -ENOENT;
+  /* The kernel's mark of a directory that was removed while somebody stands in it (proc(5)). */
+  if (span_ends_with((struct span){ .ptr = real, .len = (size_t)len }, SPAN(" (deleted)")) &&
+      faccessat(AT_FDCWD, real, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+    return -ENOENT;
   ret_object->real = mem_strndup(real, (size_t)len);
-  if (!ret_object->real)
-    return -ENOMEM;
-  ret_object->mode = stat.stx_mode;
-  ret_object->uid = stat.stx_uid;
-  ret_object->device = makedev(stat.stx_dev_major, stat.stx_dev_minor);
-  ret_object->inode = stat.stx_ino;
-  return 0;
+  return ret_object->real ? 0 : -ENOMEM;
 }
 
 int path_resolve(const char *path, struct path_object *ret_object)

@@ -31,6 +31,9 @@ int path_resolve(const char *path, struct path_object *ret_object);
 /* The same without following a symbolic link at the end of the path. */
 int path_resolve_link(const char *path, struct path_object *ret_object);
 
+/* Looks at what a descriptor (O_PATH will do) stands for; sets everything but real. 0 or -errno. */
+int path_examine(int fd, struct path_object *ret_object);
+
 /* Makes a mount point below the directory root, without following any symbolic link: directories with mode 0700, and at
  * the end a directory too where relative ends in '/', else an empty file. A link in the way, or a file where a directory
  * belongs, is removed first: root is a directory of ours in which a sandboxed command may have planted one.
