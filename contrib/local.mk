@@ -1,6 +1,10 @@
 # Completions, under the name that the program is installed by.
 completions = contrib/completions/sbx.bash contrib/completions/_sbx contrib/completions/sbx.fish
-EXTRA_DIST += $(completions) contrib/apparmor/sbx
+EXTRA_DIST += $(completions)
+
+# sbx doctor names it.
+apparmordir = $(pkgdatadir)/apparmor
+dist_apparmor_DATA = contrib/apparmor/sbx
 
 bash_completions = $(datadir)/bash-completion/completions
 zsh_completions = $(datadir)/zsh/site-functions

@@ -22,6 +22,10 @@ int cmd_init(const struct opts *opts, char *const *args);
 int cmd_trust(const struct opts *opts, char *const *args);
 int cmd_doctor(const struct opts *opts, char *const *args);
 
+/* Where sbx-proxy is: beside us, as in a build tree, else where it was installed, whether it is there or not.
+ * 0 or -ENOMEM. Caller frees. */
+int cmd_find_proxy(char **ret_path);
+
 /* Prints a policy in the policy language. Returns the exit status. */
 int cmd_print_policy(const struct policy *policy);
 

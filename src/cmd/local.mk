@@ -1,9 +1,19 @@
 bin_PROGRAMS += sbx
 sbx_CPPFLAGS = $(AM_CPPFLAGS) \
-  -DSBX_PROXY_NAME='"$(SBX_PROXY_NAME)"' -DSBX_PROXY_PATH='"$(pkglibexecdir)/$(SBX_PROXY_NAME)"'
+  -DSBX_PROXY_NAME='"$(SBX_PROXY_NAME)"' -DSBX_PROXY_PATH='"$(pkglibexecdir)/$(SBX_PROXY_NAME)"' \
+  -DSBX_APPARMOR_PATH='"$(pkgdatadir)/apparmor/sbx"'
 sbx_SOURCES = \
   src/cmd/cmd.h \
   src/cmd/context.c src/cmd/context.h \
+  src/cmd/doctor.c src/cmd/doctor.h \
+  src/cmd/doctor_attempt.c \
+  src/cmd/doctor_bwrap.c \
+  src/cmd/doctor_exec.c \
+  src/cmd/doctor_host.c \
+  src/cmd/doctor_kernel.c \
+  src/cmd/doctor_mend.c \
+  src/cmd/doctor_place.c src/cmd/doctor_place.h \
+  src/cmd/doctor_selftest.c \
   src/cmd/main.c \
   src/cmd/nested.c src/cmd/nested.h \
   src/cmd/opts.c src/cmd/opts.h \

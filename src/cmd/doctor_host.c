@@ -1,0 +1,216 @@
+/* What stands round sbx on this machine: limits, PATH, the proxy, directories, policy files. */
+#include "cmd/doctor.h"
+
+#include "base/fd.h"
+#include "cmd/cmd.h"
+#include "cmd/context.h"
+#include "sys/cgroup.h"
+#include "sys/path.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define HOST_TEXT_BYTES (64 * 1024)
+
+static char *const no_environment[] = { NULL };
+
+/* A cgroup is made, a process started in it, and both removed: writable files alone do not tell, since moving a process
+ * needs more rights than that (cgroups(7), "Delegation containment"). 0 or -errno. */
+static int try_cgroup(struct doctor *doctor, const struct cgroup_limits *limits, struct err *err)
+{
+  char *const argv[] = { doctor->self, (char[]){ "--version" }, NULL };
+  buf_autofree struct buf text = BUF_INIT(HOST_TEXT_BYTES);
+  mem_autofree char *path = NULL;
+  int procs = -1;
+  int status;
+  int r = cgroup_make(limits, err, &path, &procs);
+
+  if (r < 0)
+    return r;
+  r = doctor_exec(
+      doctor,
+      &(struct doctor_exec){ .program = doctor->self, .argv = argv, .envp = no_environment, .cgroup_procs = procs },
+      err, &text, &text, &status);
+  cgroup_remove(path, &procs);
+  return r;
+}
+
+static void mend_delegation(struct buf *mend)
+{
+  buf_printf(mend,
+             "%smkdir -p /etc/systemd/system/user@.service.d && printf '[Service]\\nDelegate=cpu memory pids\\n' | "
+             "%stee /etc/systemd/system/user@.service.d/sbx.conf && %ssystemctl daemon-reload, then log in again and "
+             "use systemd-run --user --scope -p Delegate=yes sbx run ...",
+             doctor_mend_sudo(), doctor_mend_sudo(), doctor_mend_sudo());
+}
+
+void doctor_check_limits(struct doctor *doctor)
+{
+  static const struct {
+    const char *option;
+    struct cgroup_limits limits;
+    const char *otherwise;
+  } kinds[] = {
+    { "--memory", { .memory_bytes = UINT64_C(256) * 1024 * 1024 }, "holds by rlimit, for each process" },
+    { "--cpus", { .cpu_milli = 1000 }, "holds by processor affinity" },
+    { "--pids", { .pids = 100 }, "holds by rlimit" },
+  };
+  buf_autofree struct buf mend = BUF_INIT(4096);
+  bool root = geteuid() == 0;
+
+  if (!root && access("/run/systemd/system", F_OK) == 0)
+    mend_delegation(&mend);
+  for (size_t i = 0; i < MEM_COUNT(kinds) && !doctor->signal; i++) {
+    struct err err = ERR_INIT;
+
+    if (try_cgroup(doctor, &kinds[i].limits, &err) == 0)
+      doctor_say(doctor, DOCTOR_OK, "limits", NULL, "%s holds by cgroup", kinds[i].option);
+    else if (root && kinds[i].limits.pids)
+      doctor_say(doctor, DOCTOR_WARN, "limits", mend.data,
+                 "%s is refused: root's processes can only be limited by a cgroup (%s)", kinds[i].option, err.message);
+    else
+      doctor_say(doctor, DOCTOR_WARN, "limits", mend.data, "%s %s and not by cgroup: %s", kinds[i].option,
+                 kinds[i].otherwise, err.message);
+  }
+}
+
+/* The first program of our name on PATH. NULL where there is none, or memory is short. Caller frees. */
+static char *find_on_path(const struct doctor *doctor, const char *name)
+{
+  struct span rest = span_of(facts_getenv(&doctor->facts, "PATH"));
+  struct span part;
+
+  while (rest.ptr && span_split(&rest, ':', &part)) {
+    mem_autofree char *dir = part.len ? mem_strndup(part.ptr, part.len) : mem_strndup(".", 1);
+    mem_autofree char *path = dir ? path_join(dir, name) : NULL;
+    struct stat stat_buf;
+
+    if (path && stat(path, &stat_buf) == 0 && S_ISREG(stat_buf.st_mode) && access(path, X_OK) == 0)
+      return mem_steal(path);
+  }
+  return NULL;
+}
+
+void doctor_check_name(struct doctor *doctor)
+{
+  const char *name = strrchr(doctor->self, '/') + 1;
+  mem_autofree char *found = find_on_path(doctor, name);
+  buf_autofree struct buf mend = BUF_INIT(8192);
+  struct stat ours;
+  struct stat theirs;
+
+  buf_printf(&mend, "export PATH='%.*s':\"$PATH\"", (int)(name - doctor->self - 1), doctor->self);
+  if (!found)
+    doctor_say(doctor, DOCTOR_WARN, "PATH", mend.data, "holds no %s; it has to be called as %s", name, doctor->self);
+  else if (stat(doctor->self, &ours) == 0 && stat(found, &theirs) == 0 && ours.st_dev == theirs.st_dev &&
+           ours.st_ino == theirs.st_ino)
+    doctor_say(doctor, DOCTOR_OK, "PATH", NULL, "%s is this program (%s)", found, doctor->self);
+  else
+    doctor_say(doctor, DOCTOR_WARN, "PATH", mend.data, "%s stands first and is another program than this one, %s",
+               found, doctor->self);
+}
+
+/* It is started as it is: without its control socket it says so and ends. */
+void doctor_check_proxy(struct doctor *doctor)
+{
+  mem_autofree char *program = NULL;
+  char *const argv[] = { (char[]){ "sbx-proxy" }, NULL };
+  buf_autofree struct buf text = BUF_INIT(HOST_TEXT_BYTES);
+  struct err err = ERR_INIT;
+  int status = 0;
+  int r = cmd_find_proxy(&program);
+
+  if (r < 0) {
+    doctor->error = r;
+    return;
+  }
+  if (access(program, X_OK) < 0) {
+    doctor_say(doctor, DOCTOR_FAIL, "sbx-proxy", NULL,
+               "%s: %s; it belongs beside %s, or there: install both together (make install)", program, strerror(errno),
+               doctor->self);
+    return;
+  }
+  r = doctor_exec(doctor,
+                  &(struct doctor_exec){ .program = program, .argv = argv, .envp = no_environment, .cgroup_procs = -1 },
+                  &err, &text, &text, &status);
+  if (r == -EINTR)
+    return;
+  if (r == 0 && WIFEXITED(status) && WEXITSTATUS(status) == EXIT_FAILURE)
+    doctor_say(doctor, DOCTOR_OK, "sbx-proxy", NULL, "%s can be run", program);
+  else
+    doctor_say(doctor, DOCTOR_FAIL, "sbx-proxy", NULL, "%s cannot be run: %s", program,
+               r < 0       ? err.message
+               : text.data ? text.data
+                           : "it died");
+}
+
+/* Cuts path back to its nearest ancestor that exists. */
+static void cut_to_existing(char *path, struct stat *ret_stat)
+{
+  while (stat(path, ret_stat) < 0) {
+    char *slash = strrchr(path, '/');
+
+    if (!slash || slash == path) {
+      path[1] = '\0';
+      (void)stat("/", ret_stat);
+      return;
+    }
+    *slash = '\0';
+  }
+}
+
+static void check_directory(struct doctor *doctor, const char *name, const char *path, bool ours_to_write)
+{
+  mem_autofree char *existing = mem_strndup(path, strlen(path));
+  buf_autofree struct buf mend = BUF_INIT(8192);
+  struct stat stat_buf;
+  bool there;
+
+  if (!existing) {
+    doctor->error = -ENOMEM;
+    return;
+  }
+  cut_to_existing(existing, &stat_buf);
+  there = strcmp(existing, path) == 0;
+  if (there && !S_ISDIR(stat_buf.st_mode)) {
+    buf_printf(&mend, "mv '%s' '%s.old'", path, path);
+    doctor_say(doctor, DOCTOR_FAIL, name, mend.data, "%s is no directory", path);
+  } else if (there && stat_buf.st_uid != geteuid() && stat_buf.st_uid != 0) {
+    buf_printf(&mend, "%schown -R %u:%u '%s'", doctor_mend_sudo(), geteuid(), getegid(), path);
+    doctor_say(doctor, DOCTOR_FAIL, name, mend.data, "%s belongs to uid %u", path, stat_buf.st_uid);
+  } else if (ours_to_write && access(existing, W_OK | X_OK) < 0) {
+    buf_printf(&mend, "%schown -R %u:%u '%s'", doctor_mend_sudo(), geteuid(), getegid(), existing);
+    doctor_say(doctor, DOCTOR_FAIL, name, mend.data,
+               "%s: %s cannot be written (%s); XDG_STATE_HOME can name another place", path, existing, strerror(errno));
+  } else if (there && (stat_buf.st_mode & (S_IWGRP | S_IWOTH))) {
+    buf_printf(&mend, "chmod go-w '%s'", path);
+    doctor_say(doctor, DOCTOR_WARN, name, mend.data, "%s can be written by other users (mode %04o)", path,
+               stat_buf.st_mode & 07777U);
+  } else {
+    doctor_say(doctor, DOCTOR_OK, name, NULL, "%s%s", path, there ? "" : " (made when it is needed)");
+  }
+}
+
+void doctor_check_directories(struct doctor *doctor)
+{
+  check_directory(doctor, "state directory", doctor->facts.state_dir, true);
+  check_directory(doctor, "config directory", doctor->facts.config_dir, false);
+}
+
+/* The system's and the user's policy files; a project's are for sbx check. */
+void doctor_check_policy(struct doctor *doctor)
+{
+  char root[] = "/";
+  const struct opts opts = { .workspace = root, .audit_fd = -1 };
+  context_autofree struct context context = CONTEXT_INIT;
+  struct err err = ERR_INIT;
+
+  if (context_load(&opts, &err, &context) < 0)
+    doctor_say(doctor, DOCTOR_FAIL, "policy", NULL, "%s", err.message);
+  else
+    doctor_say(doctor, DOCTOR_OK, "policy", NULL, "the files of the system and of the user are sound");
+}
