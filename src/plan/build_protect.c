@@ -159,6 +159,28 @@ static int is_creatable(const char *path, const struct facts *facts, const struc
   return r < 0 ? r : 0;
 }
 
+/* One of sbx's own directories that does not exist yet but could be made by the command: it is made before the start,
+ * so that it can be protected. */
+static int protect_missing(const char *dir, const struct facts *facts, struct err *err, struct plan *plan)
+{
+  const struct plan_op *cover = ops_covering(plan, dir);
+  int r = is_creatable(dir, facts, plan);
+
+  if (r < 0)
+    return OUT_OF_MEMORY(err);
+  if (r == 0)
+    return 0;
+  if (!cover || cover->kind != PLAN_BIND_RW || strcmp(cover->source, cover->target) != 0)
+    return err_set(err, EINVAL,
+                   "%s would be writable, but sbx keeps its own files there, and as it does not exist yet it cannot be "
+                   "protected; mkdir -p %s first, or make less writable",
+                   dir, dir);
+  if (strv_add(&plan->own_dirs, dir) < 0)
+    return OUT_OF_MEMORY(err);
+  r = protect_at(dir, facts, err, plan);
+  return r < 0 ? r : 1;
+}
+
 /* sbx's own settings and state decide what the next run may do; a command that can write them widens itself. */
 static int protect_own(const struct facts *facts, struct err *err, struct plan *plan)
 {
@@ -166,23 +188,18 @@ static int protect_own(const struct facts *facts, struct err *err, struct plan *
 
   for (size_t i = 0; i < MEM_COUNT(dirs); i++) {
     const struct fact_path *fact = facts_path(facts, dirs[i]);
+    bool state = i == 1;
     int r;
 
     if (!fact || fact->error) {
-      r = is_creatable(dirs[i], facts, plan);
-      if (r > 0)
-        return err_set(
-            err, EINVAL,
-            "%s would be writable, but sbx keeps its own files there, and as it does not exist yet it cannot be "
-            "protected; mkdir -p %s first, or make less writable",
-            dirs[i], dirs[i]);
-      if (r < 0)
-        return OUT_OF_MEMORY(err);
-      continue;
+      r = protect_missing(dirs[i], facts, err, plan);
+      if (r > 0 && state && !ops_add(plan, PLAN_STAGE_HIDE, PLAN_MASK_DIR, NULL, dirs[i], "sbx's state"))
+        r = OUT_OF_MEMORY(err);
+    } else {
+      r = protect_real(fact->real, facts, err, plan);
+      if (r == 0 && state)
+        r = mask(fact, "sbx's state", err, plan);
     }
-    r = protect_real(fact->real, facts, err, plan);
-    if (r == 0 && i == 1)
-      r = mask(fact, "sbx's state", err, plan);
     if (r < 0)
       return r;
   }

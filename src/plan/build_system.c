@@ -40,6 +40,7 @@ static int add_ssh(const struct facts *facts, struct err *err, struct plan *plan
     if (ok)
       op->mode = file->mode;
   }
+  ok = ok && ops_add(plan, PLAN_STAGE_SYSTEM, PLAN_DIR, NULL, "/etc/ssh/ssh_config.d", "ssh configuration");
   ok = ok && ops_add(plan, PLAN_STAGE_SYSTEM, PLAN_SEAL, NULL, "/etc/ssh", "ssh configuration");
   return ok ? 0 : OUT_OF_MEMORY(err);
 }

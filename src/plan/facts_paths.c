@@ -9,8 +9,10 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define FACTS_PROC_UNIX_BYTES (4 * 1024 * 1024)
 #define FACTS_COPY_BYTES (256 * 1024)
@@ -212,11 +214,64 @@ static int look_at_all(struct strv *wanted, struct facts *facts)
   return 0;
 }
 
-/* Paths of the sockets that servers of the host have bound (proc(5), /proc/net/unix: the eighth column). Servers that
- * bound a relative path show that one; where it lies cannot be known. */
+/* Adds name as seen from every directory in which some process stands. */
+static int add_relative_socket(struct facts *facts, const struct strv *dirs, struct span name)
+{
+  mem_autofree char *relative = mem_strndup(name.ptr, name.len);
+  int r = relative ? 0 : -ENOMEM;
+
+  for (size_t i = 0; i < dirs->count && r == 0; i++)
+    r = strv_take(&facts->sockets, path_join(dirs->items[i], relative));
+  return r;
+}
+
+/* The working directories of the processes that we may look at, ours and the workspace among them. */
+static int read_directories(const struct facts *facts, struct strv *dirs)
+{
+  DIR *proc = opendir("/proc");
+  struct dirent *entry;
+  int r = strv_add(dirs, facts->workspace);
+
+  while (r == 0 && proc && (entry = readdir(proc))) {
+    char link[sizeof entry->d_name + 16];
+    char target[4096];
+    ssize_t len;
+
+    if (!span_is_digit(entry->d_name[0]))
+      continue;
+    snprintf(link, sizeof link, "/proc/%s/cwd", entry->d_name);
+    len = readlink(link, target, sizeof target - 1);
+    if (len <= 0 || target[0] != '/')
+      continue;
+    target[len] = '\0';
+    if (!strv_contains(dirs, target))
+      r = strv_add(dirs, target);
+  }
+  if (proc)
+    closedir(proc);
+  return r;
+}
+
+/* The eighth column of a line of /proc/net/unix (proc(5)): the path, or empty. */
+static struct span socket_path(struct span line)
+{
+  struct span field;
+
+  for (int column = 0; column < 7; column++) {
+    while (line.len && line.ptr[0] == ' ')
+      line = span_sub(line, 1, line.len);
+    if (!span_split(&line, ' ', &field) || !line.ptr)
+      return (struct span)SPAN_INIT("");
+  }
+  return line;
+}
+
+/* Paths of the sockets that servers of the host have bound. A server that bound a relative path shows that one: it is
+ * looked for below the directories in which processes stand now. */
 static int read_sockets(struct facts *facts)
 {
   buf_autofree struct buf text = BUF_INIT(FACTS_PROC_UNIX_BYTES);
+  strv_autofree struct strv dirs = STRV_INIT;
   int r = fd_read_file(AT_FDCWD, "/proc/net/unix", &text);
   struct span rest;
   struct span line;
@@ -226,11 +281,20 @@ static int read_sockets(struct facts *facts)
   if (r < 0)
     return r;
   rest = buf_span(&text);
+  (void)span_split(&rest, '\n', &line); /* the header */
   while (r == 0 && span_split(&rest, '\n', &line)) {
-    size_t at = span_find(line, '/');
+    struct span path = socket_path(line);
 
-    if (at < line.len)
-      r = strv_add_span(&facts->sockets, span_sub(line, at, line.len));
+    if (!path.len || path.ptr[0] == '@')
+      continue;
+    if (path.ptr[0] == '/') {
+      r = strv_add_span(&facts->sockets, path);
+      continue;
+    }
+    if (!dirs.count)
+      r = read_directories(facts, &dirs);
+    if (r == 0)
+      r = add_relative_socket(facts, &dirs, path);
   }
   return r;
 }

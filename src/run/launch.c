@@ -39,9 +39,11 @@ static int prepare_home(const struct plan *plan, struct err *err)
 {
   int r = plan->private_home ? path_make_all(plan->private_home, err) : 0;
 
+  for (size_t i = 0; i < plan->own_dirs.count && r == 0; i++)
+    r = path_make_all(plan->own_dirs.items[i], err);
   for (size_t i = 0; i < plan->private_mounts.count && r == 0; i++)
     r = path_make_below(plan->private_home, plan->private_mounts.items[i], err);
-  return r < 0 ? err_wrap(err, "private home") : 0;
+  return r < 0 ? err_wrap(err, "own directories") : 0;
 }
 
 /* A short random name for the run, for the audit. */

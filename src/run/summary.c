@@ -1,5 +1,6 @@
 #include "run/summary.h"
 
+#include "base/buf.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "policy/decide.h"
@@ -65,11 +66,13 @@ void summary_print(const struct summary *summary, enum run_summary mode, int exi
   for (size_t i = 0; i < summary->count; i++) {
     const struct summary_entry *entry = &summary->entries[i];
     enum reason reason = entry->reason < REASON_COUNT ? (enum reason)entry->reason : REASON_BAD_REQUEST;
+    buf_autofree struct buf host = BUF_INIT(4 * sizeof(struct control_denied));
     char port[16] = "";
 
+    buf_append_escaped(&host, span_of(entry->host));
     if (entry->port)
       snprintf(port, sizeof port, ":%u", (unsigned)entry->port);
-    log_line(LOG_NOTICE, "denied %lux %s%s (%s: %s)%s%s", entry->count, entry->host, port, reason_word(reason),
+    log_line(LOG_NOTICE, "denied %lux %s%s (%s: %s)%s%s", entry->count, host.data ? host.data : "", port, reason_word(reason),
              reason_text(reason), *entry->fix ? "; to allow it: " : "", entry->fix);
   }
   if (summary->more)
