@@ -46,6 +46,7 @@ TESTS += tests/unit/test_policy_load
 tests_unit_test_policy_load_SOURCES = tests/unit/test_policy_load.c
 tests_unit_test_policy_load_CPPFLAGS = $(unit_cppflags)
 tests_unit_test_policy_load_LDADD = $(unit_policy_libs)
+tests_unit_test_policy_load_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=fstat
 
 check_PROGRAMS += tests/unit/test_policy_merge
 TESTS += tests/unit/test_policy_merge

@@ -223,6 +223,21 @@ struct files {
   char dir[64];
 };
 
+/* Another owner than the file has, where not zero: a test cannot give files away unless it is root. */
+static uid_t fstat_owner;
+
+int __real_fstat(int fd, struct stat *st);
+int __wrap_fstat(int fd, struct stat *st);
+
+int __wrap_fstat(int fd, struct stat *st)
+{
+  int r = __real_fstat(fd, st);
+
+  if (r == 0 && fstat_owner != 0)
+    st->st_uid = fstat_owner;
+  return r;
+}
+
 static int files_setup(void **state)
 {
   static struct files files;
@@ -315,13 +330,34 @@ static void test_files(void **state)
   check_file(LAYER_FILE, "/dev/zero", -EINVAL, "not a regular file");
 }
 
+static void test_owner(void **state)
+{
+  const struct files *files = *state;
+  char path[128];
+
+  snprintf(path, sizeof path, "%s/p.json", files->dir);
+  write_file(path, "{}", 2, 0600);
+  fstat_owner = geteuid() + 12345;
+  check_file(LAYER_FILE, path, -EPERM, "neither you nor root");
+  check_file(LAYER_USER, path, -EPERM, "neither you nor root");
+  check_file(LAYER_SYSTEM, path, -EPERM, "neither you nor root");
+  check_file(LAYER_WORKSPACE, path, 0, NULL);
+  fstat_owner = 0;
+  check_file(LAYER_USER, path, 0, NULL);
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_refused),         cmocka_unit_test(test_origins),
-    cmocka_unit_test(test_profiles),        cmocka_unit_test(test_unknown_profile),
-    cmocka_unit_test(test_options),         cmocka_unit_test(test_refused_options),
-    cmocka_unit_test(test_too_many_values), cmocka_unit_test_setup_teardown(test_files, files_setup, files_teardown),
+    cmocka_unit_test(test_refused),
+    cmocka_unit_test(test_origins),
+    cmocka_unit_test(test_profiles),
+    cmocka_unit_test(test_unknown_profile),
+    cmocka_unit_test(test_options),
+    cmocka_unit_test(test_refused_options),
+    cmocka_unit_test(test_too_many_values),
+    cmocka_unit_test_setup_teardown(test_files, files_setup, files_teardown),
+    cmocka_unit_test_setup_teardown(test_owner, files_setup, files_teardown),
   };
 
   return cmocka_run_group_tests(tests, NULL, NULL);
