@@ -111,14 +111,35 @@ size_t span_utf8(struct span s)
   return code >= 0xd800 && code <= 0xdfff ? 0 : len;
 }
 
+/* The number of the character that a valid sequence of len bytes stands for. */
+static uint32_t code_point(const char *bytes, size_t len)
+{
+  uint32_t code = (unsigned char)bytes[0] & (len == 1 ? 0x7fu : 0xffu >> (len + 1));
+
+  for (size_t i = 1; i < len; i++)
+    code = code << 6 | ((unsigned char)bytes[i] & 0x3fu);
+  return code;
+}
+
 size_t span_printable(struct span s)
 {
+  /* C0, DEL and C1; then what has no glyph of its own and moves, joins or reverses the text round it (CVE-2021-42574). */
+  static const struct {
+    uint32_t first;
+    uint32_t last;
+  } refused[] = {
+    { 0x00, 0x1f },     { 0x7f, 0x9f },     { 0xad, 0xad },     { 0x61c, 0x61c },     { 0x180e, 0x180e },
+    { 0x200b, 0x200f }, { 0x2028, 0x202e }, { 0x2060, 0x206f }, { 0xfeff, 0xfeff },   { 0xfff9, 0xfffb },
+    { 0xe0000, 0xe0fff },
+  };
   size_t len = span_utf8(s);
-  unsigned char first = len ? (unsigned char)s.ptr[0] : 0;
+  uint32_t code = len ? code_point(s.ptr, len) : 0;
 
-  if (len == 1)
-    return first >= 0x20 && first != 0x7f;
-  return len == 2 && first == 0xc2 && (unsigned char)s.ptr[1] <= 0x9f ? 0 : len;
+  for (size_t i = 0; i < sizeof refused / sizeof refused[0] && len; i++) {
+    if (code >= refused[i].first && code <= refused[i].last)
+      return 0;
+  }
+  return len;
 }
 
 bool span_is_digit(char byte)

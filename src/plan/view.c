@@ -72,6 +72,7 @@ const char *const *view_protected(void)
     ".git/hooks",
     ".git/config",
     ".git/config.worktree",
+    ".git/commondir",
     ".husky",
     ".envrc",
     ".vscode",
