@@ -69,30 +69,16 @@ const char *doc_type_name(enum doc_type type)
   return names[type];
 }
 
-/* Length of the UTF-8 sequence at the start of bytes; 0 when it is none. */
-static size_t doc_utf8_length(const unsigned char *bytes, size_t len)
+/* Length of the character at the start of bytes; 0 for NUL and for what is not UTF-8. */
+static size_t doc_character(struct span bytes)
 {
-  static const uint32_t least[] = { 0, 0x1, 0x80, 0x800, 0x10000 };
-  unsigned char lead = bytes[0];
-  size_t size = lead < 0x80 ? 1 : lead >> 5 == 6 ? 2 : lead >> 4 == 14 ? 3 : lead >> 3 == 30 ? 4 : 0;
-  uint32_t code = size == 1 ? lead : lead & (0x7fu >> size);
-
-  if (size == 0 || size > len)
-    return 0;
-  for (size_t i = 1; i < size; i++) {
-    if (bytes[i] >> 6 != 2)
-      return 0;
-    code = code << 6 | (bytes[i] & 0x3fu);
-  }
-  if (code < least[size] || code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff))
-    return 0;
-  return size;
+  return bytes.ptr[0] == '\0' ? 0 : span_utf8(bytes);
 }
 
 bool doc_is_utf8(struct span bytes)
 {
   for (size_t i = 0; i < bytes.len;) {
-    size_t size = doc_utf8_length((const unsigned char *)bytes.ptr + i, bytes.len - i);
+    size_t size = doc_character(span_sub(bytes, i, bytes.len));
     if (size == 0)
       return false;
     i += size;
@@ -142,7 +128,7 @@ static int doc_blank(const char *name, char *text, size_t len, struct err *err)
   struct span whole = { text, len };
 
   for (size_t i = 0; i < len;) {
-    size_t size = doc_utf8_length((const unsigned char *)text + i, len - i);
+    size_t size = doc_character(span_sub(whole, i, len));
     if (size == 0)
       return err_set(err, EINVAL, "%s:%u: a NUL byte or bytes that are not UTF-8; save the file as UTF-8 text", name,
                      doc_line_at(whole, i));

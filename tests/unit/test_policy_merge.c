@@ -129,8 +129,8 @@ static void test_scalars_of_the_workspace(void **state)
     { { TRUSTED(NESTING("true")) }, KEY_NESTING, TRUE, NULL },
     /* A profile is as untrusted as the file that names it. */
     { { UNTRUSTED("{\"extends\": [\"offline\"]}") }, KEY_NETWORK_MODE, NONE, NULL },
-    { { UNTRUSTED("{\"extends\": [\"strict\"]}") }, KEY_PIDS, 1024, NULL },
-    { { USER(PIDS("5")), UNTRUSTED("{\"extends\": [\"strict\"]}") }, KEY_PIDS, 5, "limits.pids of profile strict" },
+    { { UNTRUSTED("{\"extends\": [\"strict\"]}") }, KEY_PTRACE, FALSE, NULL },
+    { { USER(HOME("tmpfs")), UNTRUSTED("{\"extends\": [\"strict\"]}") }, KEY_HOME, HOME_TMPFS, NULL },
   };
 
   (void)state;
