@@ -94,18 +94,22 @@ static void merge_note_ignored(const struct layers *layers, const struct layer_v
   buf_append(list, buf_span(&name));
 }
 
-/* A profile's scalar that a later layer widens again: `--profile offline` must not lose its meaning silently. */
+/* A profile's scalar that another file widens again: `--profile offline` must not lose its meaning silently. An option
+ * and the file that itself extends the profile do so on purpose. */
 static int merge_note_widened(const struct layers *layers, const struct layer_value *value,
                               const struct layer_value *before, struct strv *notes)
 {
-  if (!before || layers->sources[before->source].rank != LAYER_PROFILE || merge_narrows(value, before) ||
-      value->key->type == KEY_TYPE_UPSTREAM || value->key->type == KEY_TYPE_FILE)
+  const struct layer_source *source = &layers->sources[value->source];
+  const struct layer_source *profile = before ? &layers->sources[before->source] : NULL;
+
+  if (!profile || profile->rank != LAYER_PROFILE || source->rank == LAYER_OPTION || !value->key->words ||
+      value->key->type == KEY_TYPE_UPSTREAM)
     return 0;
-  const char *file = layers->files.items[value->file];
-  return strv_addf(notes, "%s: %s of %s (%s) is overridden by %s%s%s", file, value->key->path,
-                   layers->sources[before->source].place, before->text ? before->text : "null",
-                   value->text ? value->text : "null", value->line > 0 ? " there" : "",
-                   value->line > 0 ? "; remove it there to keep the profile's" : "");
+  if (merge_narrows(value, before) || strcmp(profile->owner, source->place) == 0)
+    return 0;
+  return strv_addf(notes, "%s:%u: %s \"%s\" overrides the \"%s\" of %s; remove it there to keep the profile's",
+                   layers->files.items[value->file], value->line, value->key->path, value->text, before->text,
+                   profile->place);
 }
 
 static int merge_value(const struct layers *layers, size_t index, struct merge_notes *told, struct strv *notes,
