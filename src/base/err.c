@@ -7,24 +7,22 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Appends text at used with "..." at the end where it does not fit, and nothing after such an end. Control characters and
- * bytes that are no UTF-8 become \xNN, so that no message can drive a terminal. */
+/* Appends text, with "..." at the end where it does not fit. Control characters and bytes that are no UTF-8 become \xNN,
+ * so that no message can drive a terminal. */
 static void append(char *message, struct span text)
 {
   static const char hex[] = "0123456789abcdef";
   static const char cut[] = "...";
   size_t used = strlen(message);
+  size_t keep = used + sizeof cut <= ERR_MESSAGE_MAX ? used : ERR_MESSAGE_MAX - sizeof cut; /* where a cut may begin */
 
-  if (used + sizeof cut > ERR_MESSAGE_MAX && text.len)
-    used = ERR_MESSAGE_MAX - sizeof cut;
   while (text.len) {
     size_t printable = span_printable(text);
     size_t need = printable ? printable : 4;
     unsigned char byte = (unsigned char)text.ptr[0];
-    bool last = text.len == (printable ? printable : 1);
 
-    if (used + need + (last ? 1 : sizeof cut) > ERR_MESSAGE_MAX) {
-      memcpy(message + used, cut, sizeof cut);
+    if (used + need + 1 > ERR_MESSAGE_MAX) {
+      memcpy(message + keep, cut, sizeof cut);
       return;
     }
     if (printable)
@@ -32,6 +30,8 @@ static void append(char *message, struct span text)
     else
       memcpy(message + used, (const char[]){ '\\', 'x', hex[byte >> 4], hex[byte & 15] }, 4);
     used += need;
+    if (used + sizeof cut <= ERR_MESSAGE_MAX)
+      keep = used;
     text = span_sub(text, printable ? printable : 1, text.len);
   }
   message[used] = '\0';

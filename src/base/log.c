@@ -46,7 +46,7 @@ static void append_line(struct buf *line, struct span text)
 
 void log_line(enum log_level level, const char *format, ...)
 {
-  buf_autofree struct buf line = BUF_INIT(LOG_LINE_MAX * 4);
+  buf_autofree struct buf line = BUF_INIT(LOG_LINE_MAX * 5);
   char text[LOG_LINE_MAX];
   va_list args;
 
