@@ -1,2 +1,3 @@
 include tests/unit/local.mk
+include tests/unit/core.mk
 include tests/fuzz/local.mk
