@@ -31,6 +31,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -331,6 +332,41 @@ static int await_init(struct engine_run *run, struct err *err)
   return 0;
 }
 
+static struct netns_socket socket_of(const struct plan_listener *listener)
+{
+  struct netns_socket made = { .type = listener->udp ? SOCK_DGRAM : SOCK_STREAM, .fd = -1 };
+
+  if (listener->family == ADDR_V6) {
+    made.both = listener->any && !listener->udp;
+    made.optional = !made.both;
+    made.address.v6 = (struct sockaddr_in6){ .sin6_family = AF_INET6, .sin6_port = htons(listener->port) };
+    if (!listener->any)
+      memcpy(&made.address.v6.sin6_addr, listener->addr.bytes, sizeof made.address.v6.sin6_addr);
+  } else {
+    made.address.v4 = (struct sockaddr_in){ .sin_family = AF_INET, .sin_port = htons(listener->port) };
+    if (!listener->any)
+      memcpy(&made.address.v4.sin_addr, listener->addr.bytes, sizeof made.address.v4.sin_addr);
+  }
+  return made;
+}
+
+static int make_listeners(const struct plan *plan, struct engine_run *run, struct err *err)
+{
+  struct netns_socket sockets[CONTROL_FRONTS_MAX];
+  int r = netns_open(run->init, err, &run->netns);
+
+  for (size_t i = 0; i < plan->listeners.count; i++)
+    sockets[i] = socket_of(&plan->listeners.items[i]);
+  if (r == 0)
+    r = netns_make(&run->netns, sockets, plan->listeners.count, err);
+  if (r < 0)
+    return r;
+  for (size_t i = 0; i < plan->listeners.count; i++)
+    run->listeners[i] = sockets[i].fd;
+  run->listener_count = plan->listeners.count;
+  return 0;
+}
+
 int engine_start(const struct plan *plan, const struct engine_inputs *inputs, struct err *err, struct engine_run *ret_run)
 {
   MEM_CLEANUP(launch_free) struct launch launch = { .args = BUF_INIT(BWRAP_ARGS_BYTES),
@@ -357,10 +393,8 @@ int engine_start(const struct plan *plan, const struct engine_inputs *inputs, st
     r = fill_filter(plan, filter, err);
   if (r == 0)
     r = await_init(&run, err);
-  if (r == 0 && plan->network == PLAN_NETWORK_PROXY) {
-    run.http.port = plan->http_port;
-    r = netns_listen(run.init, &run.http, 1, err);
-  }
+  if (r == 0 && plan->network == PLAN_NETWORK_PROXY)
+    r = make_listeners(plan, &run, err);
   if (r < 0) {
     engine_abort(&run);
     return r;
@@ -450,7 +484,9 @@ void engine_abort(struct engine_run *run)
   }
   fd_close(&run->release_fd);
   fd_close(&run->status_fd);
-  fd_close(&run->http.fd);
+  for (size_t i = 0; i < run->listener_count; i++)
+    fd_close(&run->listeners[i]);
+  netns_close(&run->netns);
 }
 
 bool engine_finish(struct engine_run *run, int status, int *ret_exit_status)
@@ -462,6 +498,7 @@ bool engine_finish(struct engine_run *run, int status, int *ret_exit_status)
   (void)fd_set_nonblock(run->status_fd, true);
   (void)fd_read_all(run->status_fd, &text);
   fd_close(&run->status_fd);
+  netns_close(&run->netns);
   run->guard = -1;
   executed = text.data && strstr(text.data, "\"exit-code\"");
   if (WIFSIGNALED(status)) {

@@ -25,12 +25,14 @@ struct engine_run {
   pid_t init; /* pid 1 inside, in our numbers */
   int release_fd; /* engine's own */
   int status_fd; /* engine's own */
-  struct netns_listener http; /* PLAN_NETWORK_PROXY: the listener made inside, ours; else fd -1 */
+  struct netns netns; /* the sandbox's; not open without PLAN_NETWORK_PROXY */
+  int listeners[CONTROL_FRONTS_MAX]; /* one for each of plan->listeners, ours; -1 for one that could not be there */
+  size_t listener_count;
 };
 
 #define ENGINE_RUN_INIT \
   { \
-    .guard = -1, .init = -1, .release_fd = -1, .status_fd = -1, .http = { .port = 0, .fd = -1 } \
+    .guard = -1, .init = -1, .release_fd = -1, .status_fd = -1, .netns = NETNS_INIT, .listener_count = 0 \
   }
 
 /* What the caller adds to a plan for one run. */
@@ -53,7 +55,7 @@ int engine_release(struct engine_run *run, struct err *err);
 void engine_abort(struct engine_run *run);
 
 /* status: of waitpid(guard). Whether the command was executed at all; if so its exit status (0..255; 128+n for signal
- * n). Closes what the run still holds, except for the listener. */
+ * n). Closes what the run still holds, except for the listeners. */
 bool engine_finish(struct engine_run *run, int status, int *ret_exit_status);
 
 /* The command's process in our numbers, for signals; -ESRCH where it has not started or has gone. */

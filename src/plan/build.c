@@ -31,7 +31,6 @@ static int set_basics(const struct policy *policy, const struct facts *facts, ch
   for (; *argv && r == 0; argv++)
     r = strv_add(&plan->argv, *argv);
   plan->network = network_of(policy);
-  plan->http_port = plan->network == PLAN_NETWORK_PROXY ? BUILD_HTTP_PORT : 0;
   plan->new_session = !facts->terminal;
   plan->scope_abstract = plan->network == PLAN_NETWORK_HOST && facts->landlock_abi >= BUILD_ABI_SCOPES;
   if (plan->network == PLAN_NETWORK_HOST && !plan->scope_abstract && r == 0)
@@ -75,6 +74,8 @@ int plan_build(const struct policy *policy, const struct facts *facts, char *con
     r = build_protect(policy, facts, err, plan);
   if (r == 0)
     r = build_hide(policy, facts, err, plan);
+  if (r == 0)
+    r = build_network(policy, err, plan);
   if (r == 0)
     r = build_env(policy, facts, err, plan);
   if (r < 0)

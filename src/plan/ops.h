@@ -30,6 +30,7 @@ int build_system(const struct policy *policy, const struct facts *facts, struct 
 int build_visible(const struct policy *policy, const struct facts *facts, struct err *err, struct plan *plan);
 int build_protect(const struct policy *policy, const struct facts *facts, struct err *err, struct plan *plan);
 int build_hide(const struct policy *policy, const struct facts *facts, struct err *err, struct plan *plan);
+int build_network(const struct policy *policy, struct err *err, struct plan *plan);
 int build_env(const struct policy *policy, const struct facts *facts, struct err *err, struct plan *plan);
 
 #endif

@@ -8,6 +8,8 @@
 
 #include "base/strv.h"
 #include "plan/syscalls.h"
+#include "policy/addr.h"
+#include "sys/control.h"
 
 #include <stdint.h>
 #include <sys/types.h>
@@ -67,6 +69,21 @@ enum plan_network {
   PLAN_NETWORK_HOST,
 };
 
+/* A socket of the proxy inside the sandbox. */
+struct plan_listener {
+  enum control_front front;
+  bool udp;
+  bool any; /* on every address; else on addr */
+  enum addr_family family; /* of addr; with any, ADDR_V6 takes both families unless udp */
+  struct addr addr;
+  uint16_t port;
+};
+
+struct plan_listeners {
+  struct plan_listener items[CONTROL_FRONTS_MAX];
+  size_t count;
+};
+
 struct plan_limits {
   uint64_t memory_bytes; /* 0: none; so the next three */
   uint64_t cpu_milli;
@@ -82,6 +99,7 @@ struct plan {
   char *cwd;
   enum plan_network network;
   uint16_t http_port; /* PLAN_NETWORK_PROXY: where the proxy's HTTP front listens inside */
+  struct plan_listeners listeners; /* PLAN_NETWORK_PROXY */
   bool scope_abstract; /* abstract sockets of the host's network namespace are out of reach (Landlock) */
   bool new_session;
   struct syscalls_options syscalls;

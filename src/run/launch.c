@@ -172,7 +172,8 @@ static int run_started(const struct run_request *request, struct engine_run *run
   make_run_id(run_id, sizeof run_id);
   proxy.request = request;
   proxy.run_id = run_id;
-  proxy.listener = fd_steal(&run->http.fd);
+  proxy.listeners = run->listeners;
+  proxy.listener_count = run->listener_count;
   status = supervise_wait(&supervise, &timed_out);
   proxy_stop(&proxy, &summary);
   status = report_end(request, run, status, timed_out);

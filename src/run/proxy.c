@@ -61,9 +61,12 @@ static int spawn(struct proxy *proxy, int theirs, struct err *err)
 
 static int send_start(struct proxy *proxy, struct err *err)
 {
-  struct control_start start = { .type = CONTROL_START, .front_count = 1, .fronts = { CONTROL_FRONT_HTTP } };
+  const struct plan_listeners *plan = &proxy->request->plan->listeners;
+  struct control_start start = { .type = CONTROL_START };
   fd_autoclose int policy = policy_memfd(proxy->request->policy, err);
   fd_autoclose int audit = -1;
+  int fds[CONTROL_FRONTS_MAX + 2];
+  size_t count = 0;
   int r;
 
   if (policy < 0)
@@ -71,9 +74,16 @@ static int send_start(struct proxy *proxy, struct err *err)
   audit = audit_file_open(proxy->request, err);
   if (audit < 0)
     return audit;
+  fds[count++] = policy;
+  fds[count++] = audit;
+  for (size_t i = 0; i < proxy->listener_count; i++) {
+    if (proxy->listeners[i] < 0)
+      continue;
+    start.fronts[start.front_count++] = plan->items[i].front;
+    fds[count++] = proxy->listeners[i];
+  }
   snprintf(start.run_id, sizeof start.run_id, "%s", proxy->run_id);
-  r = scm_send(proxy->control, (struct span){ .ptr = (const char *)&start, .len = sizeof start },
-               (const int[]){ policy, audit, proxy->listener }, 3);
+  r = scm_send(proxy->control, (struct span){ .ptr = (const char *)&start, .len = sizeof start }, fds, count);
   return r < 0 ? err_set_errno(err, -r, "sbx-proxy: start message") : 0;
 }
 
@@ -129,15 +139,21 @@ void proxy_reaped(struct proxy *proxy, struct summary *summary, int status)
     log_line(LOG_ERROR, "sbx-proxy ended with status %d; connections through it are cut", WEXITSTATUS(status));
   if (proxy->starts >= PROXY_STARTS_MAX) {
     log_line(LOG_ERROR, "sbx-proxy ended %u times; the sandbox has no network from here on", proxy->starts);
-    fd_close(&proxy->listener);
+    proxy_give_up(proxy);
   }
+}
+
+void proxy_give_up(struct proxy *proxy)
+{
+  for (size_t i = 0; i < proxy->listener_count; i++)
+    fd_close(&proxy->listeners[i]);
 }
 
 void proxy_stop(struct proxy *proxy, struct summary *summary)
 {
   struct pollfd poller = { .fd = proxy->control, .events = POLLIN };
 
-  fd_close(&proxy->listener);
+  proxy_give_up(proxy);
   if (proxy->pid < 0)
     return;
   if (proxy->control >= 0) {

@@ -8,7 +8,8 @@
 struct proxy {
   const struct run_request *request;
   const char *run_id;
-  int listener; /* of the HTTP front; -1 when there is no network or it was given up */
+  int *listeners; /* one for each of the plan's, the caller's array; all -1 when the network was given up */
+  size_t listener_count;
   int control; /* our end of the control socket, or -1 */
   pid_t pid; /* -1 when none runs */
   unsigned starts;
@@ -16,18 +17,21 @@ struct proxy {
 
 #define PROXY_INIT \
   { \
-    .request = NULL, .listener = -1, .control = -1, .pid = -1 \
+    .request = NULL, .listeners = NULL, .control = -1, .pid = -1 \
   }
 
-/* Starts sbx-proxy and hands it the policy, the audit and the listener. 0 or -errno. */
+/* Starts sbx-proxy and hands it the policy, the audit and the listeners. 0 or -errno. */
 int proxy_start(struct proxy *proxy, struct err *err);
 
 /* Reads what the proxy has to say; call when proxy->control is readable. Denials go to the summary. */
 void proxy_read(struct proxy *proxy, struct summary *summary);
 
 /* The proxy's process has ended, with this waitpid(2) status. Afterwards proxy_start may be called again; past a few
- * starts the listener is closed instead, so that the command's connections are refused rather than left waiting. */
+ * starts the listeners are closed instead, so that the command's connections are refused rather than left waiting. */
 void proxy_reaped(struct proxy *proxy, struct summary *summary, int status);
+
+/* Closes the listeners: from here on the command's connections are refused. */
+void proxy_give_up(struct proxy *proxy);
 
 /* Ends the proxy: it gets a moment to write its audit, and its last words are read. Closes everything. */
 void proxy_stop(struct proxy *proxy, struct summary *summary);

@@ -102,7 +102,7 @@ static void start_proxy(struct state *state)
   if (proxy_start(proxy, &err) == 0)
     return;
   log_line(LOG_ERROR, "%s; the sandbox has no network", err.message);
-  fd_close(&proxy->listener);
+  proxy_give_up(proxy);
 }
 
 static int wait_ms(const struct state *state)
@@ -141,17 +141,22 @@ int supervise_wait(struct supervise *supervise, bool *ret_timed_out)
     state.deadline_ns = clock_mono_ns() + supervise->timeout_ms * UINT64_C(1000000);
   reap(&state);
   while (!state.ended) {
-    struct pollfd fds[] = {
+    struct pollfd fds[2 + CONTROL_FRONTS_MAX] = {
       { .fd = supervise->signals, .events = POLLIN },
       { .fd = proxy->control, .events = POLLIN },
-      /* While a proxy runs it accepts by itself. */
-      { .fd = proxy->pid < 0 ? proxy->listener : -1, .events = POLLIN },
     };
+    nfds_t count = 2;
+    bool waiting = false;
 
-    if (poll(fds, MEM_COUNT(fds), wait_ms(&state)) > 0) {
+    /* While a proxy runs it accepts by itself. */
+    for (size_t i = 0; i < proxy->listener_count && proxy->pid < 0; i++)
+      fds[count++] = (struct pollfd){ .fd = proxy->listeners[i], .events = POLLIN };
+    if (poll(fds, count, wait_ms(&state)) > 0) {
+      for (nfds_t i = 2; i < count; i++)
+        waiting |= fds[i].revents != 0;
       if (fds[1].revents)
         proxy_read(proxy, supervise->summary);
-      if (fds[2].revents)
+      if (waiting)
         start_proxy(&state);
       if (fds[0].revents)
         read_signals(&state);

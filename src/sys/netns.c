@@ -2,27 +2,26 @@
  *
  * A socket belongs to the network namespace in which socket(2) was called, wherever its descriptor goes later. A child
  * that shares our memory and our descriptor table (CLONE_VM | CLONE_FILES) joins the user namespace that owns the
- * network namespace, then the network namespace itself, and opens the listeners: they stand in our own table at once,
- * and our own namespaces never changed. CLONE_VFORK suspends us meanwhile.
+ * network namespace, then the network namespace itself, and does the work there: the sockets stand in our own table at
+ * once, and our own namespaces never changed. CLONE_VFORK suspends us meanwhile. The child mustn't allocate.
  *
- * Listeners on the wildcard address do not need `lo` to be up, so there is nothing to wait for: whoever set up the
- * namespace brings `lo` up before it starts the command.
+ * A route "local default dev lo" needs `lo` to be up, and bubblewrap fails when it is up before it does that itself: so we
+ * wait for it. Sockets on the wildcard address need not wait.
  */
 #include "sys/netns.h"
 
 #include "base/fd.h"
+#include "sys/rtnl.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/nsfs.h>
-#include <netinet/in.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -30,10 +29,12 @@
 #define NETNS_BACKLOG 4096
 
 struct helper {
-  int userns;
-  int netns;
-  struct netns_listener *listeners;
+  const struct netns *netns;
+  int (*work)(struct helper *helper); /* 0 or -1 with errno */
+  struct netns_socket *sockets;
   size_t count;
+  int alive_fd;
+  bool v6;
   const char *volatile step;
   volatile int error;
 };
@@ -41,34 +42,8 @@ struct helper {
 static int fail(struct helper *helper, const char *step)
 {
   helper->step = step;
-  helper->error = errno;
+  helper->error = errno ? errno : EIO;
   return 1;
-}
-
-/* Both families on one socket; IPv4 alone where the kernel has no IPv6. */
-static int listen_wildcard(uint16_t port)
-{
-  struct sockaddr_in6 six = { .sin6_family = AF_INET6, .sin6_port = htons(port), .sin6_addr = in6addr_any };
-  struct sockaddr_in four = { .sin_family = AF_INET, .sin_port = htons(port), .sin_addr = { htonl(INADDR_ANY) } };
-  int type = SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK;
-  int fd = socket(AF_INET6, type, 0);
-  int off = 0;
-  int r;
-
-  if (fd >= 0) {
-    (void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
-    r = bind(fd, (const struct sockaddr *)&six, sizeof six);
-  } else {
-    fd = socket(AF_INET, type, 0);
-    if (fd < 0)
-      return -1;
-    r = bind(fd, (const struct sockaddr *)&four, sizeof four);
-  }
-  if (r < 0 || listen(fd, NETNS_BACKLOG) < 0) {
-    fd_close(&fd);
-    return -1;
-  }
-  return fd;
 }
 
 static int run_helper(void *argument)
@@ -76,16 +51,11 @@ static int run_helper(void *argument)
   struct helper *helper = argument;
 
   errno = 0;
-  if (setns(helper->userns, CLONE_NEWUSER) < 0)
+  if (setns(helper->netns->userns, CLONE_NEWUSER) < 0)
     return fail(helper, "enter the user namespace");
-  if (setns(helper->netns, CLONE_NEWNET) < 0)
+  if (setns(helper->netns->net, CLONE_NEWNET) < 0)
     return fail(helper, "enter the network namespace");
-  for (size_t i = 0; i < helper->count; i++) {
-    helper->listeners[i].fd = listen_wildcard(helper->listeners[i].port);
-    if (helper->listeners[i].fd < 0)
-      return fail(helper, "listen");
-  }
-  return 0;
+  return helper->work(helper);
 }
 
 static int run_in_helper(struct helper *helper, struct err *err)
@@ -96,7 +66,7 @@ static int run_in_helper(struct helper *helper, struct err *err)
   pid_t pid;
 
   if (stack == MAP_FAILED)
-    return err_set_errno(err, ENOMEM, "network: stack");
+    return err_set_errno(err, ENOMEM, "sandbox's network: stack");
   sigfillset(&all);
   sigprocmask(SIG_BLOCK, &all, &old);
   pid = clone(run_helper, stack + NETNS_STACK_BYTES, CLONE_VM | CLONE_VFORK | CLONE_FILES | SIGCHLD, helper);
@@ -106,33 +76,126 @@ static int run_in_helper(struct helper *helper, struct err *err)
     (void)waitpid(pid, NULL, 0);
   sigprocmask(SIG_SETMASK, &old, NULL);
   munmap(stack, NETNS_STACK_BYTES);
-  return helper->error ? err_set_errno(err, helper->error, "network listeners: %s", helper->step) : 0;
+  return helper->error ? err_set_errno(err, helper->error, "sandbox's network: %s", helper->step) : 0;
 }
 
-int netns_listen(pid_t pid, struct netns_listener *listeners, size_t count, struct err *err)
+int netns_open(pid_t pid, struct err *err, struct netns *ret_netns)
 {
-  struct helper helper = { .listeners = listeners, .count = count };
-  fd_autoclose int netns = -1;
-  fd_autoclose int userns = -1;
+  struct netns netns = NETNS_INIT;
   char path[64];
+
+  snprintf(path, sizeof path, "/proc/%d/ns/net", (int)pid);
+  netns.net = open(path, O_RDONLY | O_CLOEXEC);
+  if (netns.net < 0)
+    return err_set_errno(err, errno, "sandbox's network: %s", path);
+  netns.userns = ioctl(netns.net, NS_GET_USERNS);
+  if (netns.userns < 0) {
+    fd_close(&netns.net);
+    return err_set_errno(err, errno, "sandbox's network: NS_GET_USERNS");
+  }
+  (void)fd_set_cloexec(netns.userns, true);
+  *ret_netns = netns;
+  return 0;
+}
+
+void netns_close(struct netns *netns)
+{
+  fd_close(&netns->net);
+  fd_close(&netns->userns);
+}
+
+static int route(struct helper *helper)
+{
+  int r = rtnl_await_loopback(helper->alive_fd);
+
+  if (r == 0)
+    r = rtnl_add_local_default(AF_INET);
+  if (r < 0) {
+    errno = -r;
+    return fail(helper, "local route");
+  }
+  helper->v6 = rtnl_add_local_default(AF_INET6) == 0;
+  return 0;
+}
+
+int netns_route_local(const struct netns *netns, int alive_fd, struct err *err, bool *ret_v6)
+{
+  struct helper helper = { .netns = netns, .work = route, .alive_fd = alive_fd };
+  int r = run_in_helper(&helper, err);
+
+  if (r == 0)
+    *ret_v6 = helper.v6;
+  return r;
+}
+
+static bool set_on(int fd, int level, int option)
+{
+  int on = 1;
+
+  return setsockopt(fd, level, option, &on, sizeof on) == 0;
+}
+
+static bool prepare(int fd, const struct netns_socket *wanted, bool v6)
+{
+  int off = 0;
+
+  if (v6 && wanted->both)
+    (void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
+  else if (v6 && !set_on(fd, IPPROTO_IPV6, IPV6_V6ONLY))
+    return false;
+  if (wanted->type != SOCK_DGRAM)
+    return true;
+  return v6 ? set_on(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO) : set_on(fd, IPPROTO_IP, IP_PKTINFO);
+}
+
+static int make(const struct netns_socket *wanted)
+{
+  struct sockaddr_in v4 = { .sin_family = AF_INET, .sin_addr = { htonl(INADDR_ANY) } };
+  const struct sockaddr *address = &wanted->address.any;
+  socklen_t len = address->sa_family == AF_INET6 ? sizeof wanted->address.v6 : sizeof wanted->address.v4;
+  int fd = socket(address->sa_family, wanted->type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  bool v6 = address->sa_family == AF_INET6;
+
+  if (fd < 0 && wanted->both) {
+    v4.sin_port = wanted->address.v6.sin6_port;
+    address = (const struct sockaddr *)&v4;
+    len = sizeof v4;
+    v6 = false;
+    fd = socket(AF_INET, wanted->type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  }
+  if (fd < 0)
+    return -1;
+  if (!prepare(fd, wanted, v6) || bind(fd, address, len) < 0 ||
+      (wanted->type == SOCK_STREAM && listen(fd, NETNS_BACKLOG) < 0)) {
+    fd_close(&fd);
+    return -1;
+  }
+  return fd;
+}
+
+static int make_all(struct helper *helper)
+{
+  for (size_t i = 0; i < helper->count; i++) {
+    struct netns_socket *wanted = &helper->sockets[i];
+
+    wanted->fd = make(wanted);
+    if (wanted->fd < 0 && !(wanted->optional && (errno == EAFNOSUPPORT || errno == EADDRNOTAVAIL)))
+      return fail(helper, "listen");
+  }
+  return 0;
+}
+
+int netns_make(const struct netns *netns, struct netns_socket *sockets, size_t count, struct err *err)
+{
+  struct helper helper = { .netns = netns, .work = make_all, .sockets = sockets, .count = count };
   int r;
 
   for (size_t i = 0; i < count; i++)
-    listeners[i].fd = -1;
-  snprintf(path, sizeof path, "/proc/%d/ns/net", (int)pid);
-  netns = open(path, O_RDONLY | O_CLOEXEC);
-  if (netns < 0)
-    return err_set_errno(err, errno, "network listeners: %s", path);
-  userns = ioctl(netns, NS_GET_USERNS);
-  if (userns < 0)
-    return err_set_errno(err, errno, "network listeners: NS_GET_USERNS");
-  (void)fd_set_cloexec(userns, true);
-  helper.netns = netns;
-  helper.userns = userns;
+    sockets[i].fd = -1;
   r = run_in_helper(&helper, err);
   if (r < 0) {
     for (size_t i = 0; i < count; i++)
-      fd_close(&listeners[i].fd);
+      fd_close(&sockets[i].fd);
   }
   return r;
 }

@@ -1,21 +1,49 @@
-/* netns: sockets made in another process's network namespace. */
+/* netns: sockets and routes made in another process's network namespace. */
 #ifndef SBX_SYS_NETNS_H
 #define SBX_SYS_NETNS_H
 
 #include "base/err.h"
 
+#include <netinet/in.h>
+#include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
+#include <sys/socket.h>
 #include <sys/types.h>
 
-struct netns_listener {
-  uint16_t port;
-  int fd; /* set on success: a listening, non-blocking, close-on-exec socket, the caller's */
+/* A network namespace, held open with the user namespace that owns it. */
+struct netns {
+  int userns;
+  int net;
 };
 
-/* Makes TCP listeners on every address (IPv6 and IPv4) in the network namespace of pid, which must be owned by a user
- * namespace in which we have capabilities (one made by our own user). setns(2), user_namespaces(7), ioctl_ns(2).
- * 0; or -errno with nothing left open. */
-int netns_listen(pid_t pid, struct netns_listener *listeners, size_t count, struct err *err);
+#define NETNS_INIT \
+  { \
+    .userns = -1, .net = -1 \
+  }
+
+struct netns_socket {
+  int type; /* SOCK_STREAM: listens; SOCK_DGRAM: tells the address each datagram was sent to (IP_PKTINFO) */
+  union {
+    struct sockaddr any;
+    struct sockaddr_in v4;
+    struct sockaddr_in6 v6; /* only IPv6, unless both */
+  } address;
+  bool both; /* an IPv6 wildcard that takes IPv4 as well; IPv4 alone where the kernel has no IPv6 */
+  bool optional; /* left out (fd -1) where the namespace has no such address family or address */
+  int fd; /* set on success: non-blocking, close-on-exec, the caller's */
+};
+
+/* Opens the network namespace of pid. It must be owned by a user namespace in which we have capabilities: one made by our
+ * own user. 0 or -errno. ioctl_ns(2). */
+int netns_open(pid_t pid, struct err *err, struct netns *ret_netns);
+void netns_close(struct netns *netns);
+
+/* Makes every address of the namespace local to it: whatever a program inside connects to is accepted by a listener on
+ * that port, or refused at once. Waits until `lo` is up, which whoever made the namespace does; gives up when alive_fd (a
+ * pipe that they hold) reports its end. ret_v6 tells whether IPv6 has such a route as well. 0 or -errno. */
+int netns_route_local(const struct netns *netns, int alive_fd, struct err *err, bool *ret_v6);
+
+/* Makes the sockets there. 0; or -errno with none left open. */
+int netns_make(const struct netns *netns, struct netns_socket *sockets, size_t count, struct err *err);
 
 #endif
