@@ -1,3 +1,3 @@
-# sbx-policy.5 and sbx-proxy.8 stand beside the others.
 dist_man_MANS += man/sbx.1 man/sbx-run.1 man/sbx-doctor.1 man/sbx-security.7
 dist_man_MANS += man/sbx-policy.5
+dist_man_MANS += man/sbx-proxy.8

@@ -31,7 +31,7 @@ struct verdict gate_judge_addrs(const struct policy *policy, const struct host *
 {
   struct verdict first_allow = { 0 };
   struct verdict first_deny = { .allow = false, .reason = REASON_RESOLVE_FAILED };
-  struct addr passed[LIMITS_ADDRESSES];
+  struct addr passed[LIMITS_ADDRESSES] = { 0 };
   size_t passed_count = 0;
   bool denied = false;
 

@@ -184,7 +184,7 @@ void http_refuse(struct http *http, const struct verdict *verdict, unsigned stat
   sock_close(&http->origin, true);
   http_drop(http, &http->origin_in, http->origin_in.len);
   if (!http->response_begun) {
-    answer(http, verdict, (struct span){ 0 }, status, cause);
+    answer(http, verdict, SPAN(""), status, cause);
     return;
   }
   /* Half a response is out: only a reset tells the client that the rest will not come. */
@@ -309,12 +309,12 @@ static void begin_request(struct http *http, const struct http_head *head, size_
   http_drop(http, &http->in, len);
   if (buf_error(&http->request)) {
     http->close_client = true;
-    answer(http, &over_limit, (struct span){ 0 }, 431, "the request head is too large");
+    answer(http, &over_limit, SPAN(""), 431, "the request head is too large");
     return;
   }
   http->verdict = decide_target(http->proxy->policy, &http->host, http->port);
   if (!http->verdict.allow)
-    answer(http, &http->verdict, (struct span){ 0 }, 0, NULL);
+    answer(http, &http->verdict, SPAN(""), 0, NULL);
   else if (origin_serves(http))
     http_exchange_begin(http);
   else
@@ -330,7 +330,7 @@ static void take_request(struct http *http, size_t len)
   exchange_open(http);
   r = http_head_parse_request(span_sub(buf_span(&http->in), 0, len), &err, &head);
   if (r < 0) {
-    answer(http, r == -E2BIG ? &over_limit : &bad_request, (struct span){ 0 }, r == -E2BIG ? 431 : 0, err.message);
+    answer(http, r == -E2BIG ? &over_limit : &bad_request, SPAN(""), r == -E2BIG ? 431 : 0, err.message);
     return;
   }
   begin_request(http, &head, len);
@@ -340,7 +340,7 @@ static void take_request(struct http *http, size_t len)
 static void refuse_head(struct http *http, const struct verdict *verdict, unsigned status, const char *cause)
 {
   exchange_open(http);
-  answer(http, verdict, (struct span){ 0 }, status, cause);
+  answer(http, verdict, SPAN(""), status, cause);
 }
 
 static bool step_head(struct http *http)
@@ -386,7 +386,7 @@ static bool step_reach(struct http *http)
   http->dialled = result->has_addr;
   http->origin_addr = result->addr;
   if (result->fd < 0) {
-    answer(http, &result->verdict, (struct span){ 0 }, 0, result->cause);
+    answer(http, &result->verdict, SPAN(""), 0, result->cause);
     return true;
   }
   r = sock_open(&http->origin, http->proxy->loop, &http->proxy->budget, result->fd, on_ready, http);

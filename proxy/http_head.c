@@ -56,7 +56,7 @@ int http_head_scan(struct http_scan *scan, struct span bytes, size_t *ret_len)
 
       if (span_find(rest, '\0') != rest.len || cr + 1 < rest.len)
         return -EBADMSG;
-      scan->seen = bytes.len;
+      scan->seen = bytes.len - (cr < rest.len); /* a CR is looked at again with what follows it */
       return 0;
     }
     if (!is_line(bytes, scan->line, lf))
@@ -152,8 +152,8 @@ int http_head_parse_response(struct span text, struct err *err, struct http_head
   int r;
 
   ret_head->field_count = 0;
-  ret_head->method = (struct span){ 0 };
-  ret_head->target = (struct span){ 0 };
+  ret_head->method = SPAN("");
+  ret_head->target = SPAN("");
   if (!take_line(&rest, &line))
     return err_set(err, EBADMSG, "the status line is not well formed");
   r = parse_version(span_sub(line, 0, span_find(line, ' ')), err, &ret_head->minor);

@@ -7,7 +7,8 @@
 /* Copies what fits, NUL-terminated. The target is zeroed. */
 static void copy_text(char *target, size_t size, struct span text)
 {
-  memcpy(target, text.ptr, text.len < size - 1 ? text.len : size - 1);
+  if (text.len)
+    memcpy(target, text.ptr, text.len < size - 1 ? text.len : size - 1);
 }
 
 void notify_denied(int control, const struct denial *denial)

@@ -1,0 +1,77 @@
+/* A chunked body in two readings: the framing that the proxy follows piece by piece, and a plain decoder that is written
+ * the other way round, over the whole text. Whatever the proxy lets pass the decoder must read to the same end. */
+#include "fuzz/fuzz.h"
+
+#include "base/num.h"
+#include "proxy/http_body.h"
+
+/* The bytes of the body, or -1 where it is not whole and well formed. Knows no limits. */
+static long decode(struct span text)
+{
+  struct span rest = text;
+
+  for (;;) {
+    size_t lf = span_find(rest, '\n');
+    struct span line = span_sub(rest, 0, lf);
+    uint64_t size;
+
+    if (lf == rest.len || !line.len || line.ptr[line.len - 1] != '\r')
+      return -1;
+    line = span_sub(line, 0, span_find(span_sub(line, 0, line.len - 1), ';'));
+    if (num_parse_hex(line, &size) < 0)
+      return -1;
+    rest = span_sub(rest, lf + 1, rest.len);
+    if (size == 0)
+      break;
+    if (rest.len < size + 2 || rest.ptr[size] != '\r' || rest.ptr[size + 1] != '\n')
+      return -1;
+    rest = span_sub(rest, size + 2, rest.len);
+  }
+  for (;;) {
+    size_t lf = span_find(rest, '\n');
+    bool last = lf == 1;
+
+    if (lf == rest.len || lf == 0 || rest.ptr[lf - 1] != '\r')
+      return -1;
+    rest = span_sub(rest, lf + 1, rest.len);
+    if (last)
+      return (long)(text.len - rest.len);
+  }
+}
+
+/* What the proxy makes of text in pieces: 1 with the body's length, 0 when it is not whole, -EBADMSG. */
+static int take(struct span text, size_t piece, size_t *ret_len)
+{
+  struct http_body body = { .kind = HTTP_BODY_CHUNKED };
+
+  *ret_len = 0;
+  while (text.len && !body.done) {
+    struct span part = span_sub(text, 0, piece);
+    size_t len = 0;
+    int r = http_body_take(&body, part, &len);
+
+    if (r < 0)
+      return r;
+    FUZZ_ASSERT(len <= part.len && (len == part.len || body.done));
+    *ret_len += len;
+    text = span_sub(text, part.len, text.len);
+  }
+  return body.done;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+  struct span text = { (const char *)data, size };
+  size_t len;
+  size_t len_again;
+  int r;
+
+  if (!size)
+    return 0;
+  r = take(text, size, &len);
+  FUZZ_ASSERT(take(text, 1, &len_again) == r && (r < 0 || len == len_again));
+  FUZZ_ASSERT(take(text, 3, &len_again) == r && (r < 0 || len == len_again));
+  if (r == 1)
+    FUZZ_ASSERT(decode(text) == (long)len);
+  return 0;
+}

@@ -1,0 +1,68 @@
+# The proxy's unit tests; the variables are those of tests/unit/local.mk.
+unit_proxy_libs = libproxy.a libpolicy.a libsys.a libbase.a $(UV_LIBS) $(CARES_LIBS) $(SECCOMP_LIBS) $(JSONC_LIBS) \
+  $(CMOCKA_LIBS)
+
+if HAVE_CMOCKA
+check_PROGRAMS += tests/unit/test_proxy_http_head
+TESTS += tests/unit/test_proxy_http_head
+tests_unit_test_proxy_http_head_SOURCES = tests/unit/test_proxy_http_head.c
+tests_unit_test_proxy_http_head_CPPFLAGS = $(unit_cppflags)
+tests_unit_test_proxy_http_head_LDADD = $(unit_proxy_libs)
+
+check_PROGRAMS += tests/unit/test_proxy_http_body
+TESTS += tests/unit/test_proxy_http_body
+tests_unit_test_proxy_http_body_SOURCES = tests/unit/test_proxy_http_body.c
+tests_unit_test_proxy_http_body_CPPFLAGS = $(unit_cppflags)
+tests_unit_test_proxy_http_body_LDADD = $(unit_proxy_libs)
+
+check_PROGRAMS += tests/unit/test_proxy_http_rewrite
+TESTS += tests/unit/test_proxy_http_rewrite
+tests_unit_test_proxy_http_rewrite_SOURCES = tests/unit/test_proxy_http_rewrite.c
+tests_unit_test_proxy_http_rewrite_CPPFLAGS = $(unit_cppflags)
+tests_unit_test_proxy_http_rewrite_LDADD = $(unit_proxy_libs)
+
+check_PROGRAMS += tests/unit/test_proxy_hosts
+TESTS += tests/unit/test_proxy_hosts
+tests_unit_test_proxy_hosts_SOURCES = tests/unit/test_proxy_hosts.c
+tests_unit_test_proxy_hosts_CPPFLAGS = $(unit_cppflags)
+tests_unit_test_proxy_hosts_LDADD = $(unit_proxy_libs)
+
+check_PROGRAMS += tests/unit/test_proxy_gate
+TESTS += tests/unit/test_proxy_gate
+tests_unit_test_proxy_gate_SOURCES = tests/unit/test_proxy_gate.c
+tests_unit_test_proxy_gate_CPPFLAGS = $(unit_cppflags)
+tests_unit_test_proxy_gate_LDADD = $(unit_proxy_libs)
+
+check_PROGRAMS += tests/unit/test_proxy_denial
+TESTS += tests/unit/test_proxy_denial
+tests_unit_test_proxy_denial_SOURCES = tests/unit/test_proxy_denial.c
+tests_unit_test_proxy_denial_CPPFLAGS = $(unit_cppflags)
+tests_unit_test_proxy_denial_LDADD = $(unit_proxy_libs)
+
+check_PROGRAMS += tests/unit/test_proxy_audit
+TESTS += tests/unit/test_proxy_audit
+tests_unit_test_proxy_audit_SOURCES = tests/unit/test_proxy_audit.c
+tests_unit_test_proxy_audit_CPPFLAGS = $(unit_cppflags) $(JSONC_CFLAGS)
+tests_unit_test_proxy_audit_LDADD = $(unit_proxy_libs)
+
+check_PROGRAMS += tests/unit/test_proxy_relay
+TESTS += tests/unit/test_proxy_relay
+tests_unit_test_proxy_relay_SOURCES = tests/unit/test_proxy_relay.c
+tests_unit_test_proxy_relay_CPPFLAGS = $(unit_cppflags)
+tests_unit_test_proxy_relay_LDADD = $(unit_proxy_libs)
+
+check_PROGRAMS += tests/unit/test_proxy_man
+TESTS += tests/unit/test_proxy_man
+tests_unit_test_proxy_man_SOURCES = tests/unit/test_proxy_man.c
+tests_unit_test_proxy_man_CPPFLAGS = $(unit_cppflags) -DMAN_DIR='"$(abs_top_srcdir)/man"'
+tests_unit_test_proxy_man_LDADD = $(unit_proxy_libs)
+
+# A build without confinement has nothing to test here.
+if SELF_CONFINE
+check_PROGRAMS += tests/unit/test_proxy_confine
+TESTS += tests/unit/test_proxy_confine
+tests_unit_test_proxy_confine_SOURCES = tests/unit/test_proxy_confine.c
+tests_unit_test_proxy_confine_CPPFLAGS = $(unit_cppflags)
+tests_unit_test_proxy_confine_LDADD = $(unit_proxy_libs)
+endif
+endif
