@@ -122,7 +122,7 @@ int socks5_parse_request(struct span bytes, struct err *err, struct socks5_reque
 {
   struct span rest = bytes;
   struct host host;
-  unsigned type;
+  unsigned type = 0;
   unsigned port;
   int r;
 
