@@ -158,8 +158,8 @@ def test_doctor_inside_a_sandbox(sbx, project):
     assert "inside a sandbox" in result.out and result.out.count("\n") == 1, result
 
 
-@pytest.mark.parametrize("words", [["attempt"], ["attempt", "files"], ["attempt", "survive", "x"], ["attempt", "x", "y"],
-                                   ["x"], ["--plan"]])
+@pytest.mark.parametrize("words", [["attempt"], ["attempt", "files"], ["attempt", "survive", "x"],
+                                   ["attempt", "x", "y"], ["x"], ["--plan"]])
 def test_bad_arguments(sbx, words):
     assert "doctor" in sbx("doctor", *words).refused().messages[0]
 
@@ -236,6 +236,33 @@ def test_doctor_on_an_older_kernel(sbx, call, status):
     assert check["status"] == status, check
 
 
+def test_doctor_says_which_means_limits_will_use(sbx):
+    """Each of the three is told; what it says is what a run does (test_limits.py)."""
+    told = checks(sbx("doctor", "--json").ok())["limits"]
+    assert [c["text"].split()[0] for c in told] == ["--memory", "--cpus", "--pids"]
+    for check in told:
+        option, value = check["text"].split()[0], {"--memory": "1g", "--cpus": "1", "--pids": "50"}
+        result = sbx.run(option, value[option], "--", "true")
+        assert (result.code == 125) == ("is refused" in check["text"]), (check, result)
+        assert check["status"] == ("ok" if "holds by cgroup" in check["text"] else "warn"), check
+
+
+def test_doctor_tries_the_cgroup_that_it_finds(sbx, project):
+    """Files that can be written do not make a cgroup."""
+    for name in ("cgroup.controllers", "cgroup.subtree_control", "cgroup.procs"):
+        project.write(f"../../cgroup/{name}", "cpu memory pids\n")
+    result = sbx("doctor", "--json", prefix=cover(project.path("../../cgroup"), "/sys/fs/cgroup")).ok()
+    assert "memory.max" in checks(result)["limits"][0]["text"], result
+    assert len(os.listdir(project.path("../../cgroup"))) == 3
+
+
+@pytest.mark.user
+def test_doctor_knows_how_systemd_gives_cgroups(sbx, project):
+    os.makedirs(project.path("../../run/systemd/system"))
+    limits = checks(sbx("doctor", "--json", prefix=cover(project.path("../../run"), "/run")).ok())["limits"]
+    assert all(c["status"] == "ok" or "systemd" in c["mend"] for c in limits), limits
+
+
 def test_doctor_tells_of_another_sbx_first_on_path(sbx, project):
     """DESIGN 4: another product ships a command of this name."""
     project.write("../../bin/sbx", "#!/bin/sh\ntouch $HOME/ran\necho other product\n", 0o755)
@@ -266,7 +293,15 @@ def test_doctor_with_a_state_directory_that_cannot_be_made(sbx, project):
     os.makedirs(f"{project.home}/.local")
     os.chmod(f"{project.home}/.local", 0o500)
     check = failed(sbx("doctor", "--json"), "state directory")
-    assert check["mend"].startswith("sudo chown -R "), check
+    assert check["mend"] == f"sudo install -d -m 700 -o {os.geteuid()} -g {os.getegid()} '{project.state}'"
+
+
+@pytest.mark.user
+def test_doctor_without_a_home_says_nothing_that_does_harm(sbx):
+    """Nothing but our own directory may stand in a command that changes owners."""
+    check = failed(sbx("doctor", "--json", env={"HOME": "/nonexistent/it's\n"}), "state directory")
+    place = "'/nonexistent/it'\\''s'?'/.local/state/sbx'"
+    assert check["mend"].split(" -g ")[1] == f"{os.getegid()} {place}", check
 
 
 def test_doctor_with_a_policy_that_is_not_sound(sbx, project):
