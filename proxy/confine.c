@@ -9,8 +9,8 @@
  *   confine_descriptors   (after START: its number bounds the connections)
  *   confine_privilege     as above                               have a capability; make a process; gain by exec
  *   confine_filter        accept, connect to IPv4 and IPv6,      open, stat or name a file; listen or bind; use a Unix
- *                         read and write what is open, take      or other socket; signal; exec; map code; make a process
- *                         memory that cannot be executed, tell   or thread; look at another process
+ *                         read and write what is open, take      or other socket; signal; exec; map code; make a
+ *                         memory that cannot be executed, tell   process or thread; look at another process
  *                         the time
  *
  * Landlock says a part of it again (no file at all, no TCP bind, no abstract socket, no signal to the outside), so that
