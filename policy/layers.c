@@ -10,6 +10,13 @@ struct layers *layers_new_empty(void)
   return mem_calloc(1, sizeof(struct layers));
 }
 
+static void layers_value_clear(struct layer_value *value)
+{
+  free(value->json_path);
+  free(value->name);
+  free(value->text);
+}
+
 void layers_free(struct layers *layers)
 {
   if (!layers)
@@ -18,11 +25,8 @@ void layers_free(struct layers *layers)
     free(layers->sources[i].place);
     free(layers->sources[i].owner);
   }
-  for (size_t i = 0; i < layers->value_count; i++) {
-    free(layers->values[i].json_path);
-    free(layers->values[i].name);
-    free(layers->values[i].text);
-  }
+  for (size_t i = 0; i < layers->value_count; i++)
+    layers_value_clear(&layers->values[i]);
   free(layers->sources);
   free(layers->values);
   free(layers->profiles);
@@ -80,12 +84,12 @@ int layers_add_value(struct layers *layers, const struct key *key, size_t source
   if (r < 0)
     return r;
   value.json_path = mem_strndup(place->json_path, strlen(place->json_path));
-  value.name = name ? mem_strndup(name, strlen(name)) : NULL;
-  value.text = text ? mem_strndup(text, strlen(text)) : NULL;
+  if (name)
+    value.name = mem_strndup(name, strlen(name));
+  if (text)
+    value.text = mem_strndup(text, strlen(text));
   if (!value.json_path || (name && !value.name) || (text && !value.text)) {
-    free(value.json_path);
-    free(value.name);
-    free(value.text);
+    layers_value_clear(&value);
     return -ENOMEM;
   }
   layers->values[layers->value_count++] = value;
