@@ -179,8 +179,10 @@ static int parse_server_name(struct span body, struct err *err, struct tls_hello
   if (list.len > 0)
     return err_set(err, EBADMSG, "more than one server name");
   r = host_parse(name, err, &hello->name);
-  if (r < 0)
-    return err_wrap(err, "the server name");
+  if (r < 0) {
+    err_wrap(err, "the server name");
+    return r;
+  }
   if (hello->name.kind != HOST_NAME)
     return err_set(err, EINVAL, "the server name is an address");
   if (name.ptr[name.len - 1] == '.')
