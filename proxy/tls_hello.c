@@ -178,12 +178,12 @@ static int parse_server_name(struct span body, struct err *err, struct tls_hello
     return err_set(err, EBADMSG, "a server name of type %u", type);
   if (list.len > 0)
     return err_set(err, EBADMSG, "more than one server name");
-  r = host_parse(name, err, &hello->name);
+  r = host_parse(name, err, &hello->host);
   if (r < 0) {
     err_wrap(err, "the server name");
     return r;
   }
-  if (hello->name.kind != HOST_NAME)
+  if (hello->host.kind != HOST_NAME)
     return err_set(err, EINVAL, "the server name is an address");
   if (name.ptr[name.len - 1] == '.')
     return err_set(err, EINVAL, "the server name ends in a dot");

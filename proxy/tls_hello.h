@@ -23,7 +23,7 @@ struct tls_hello_scan {
 /* A parsed hello; the spans lie in the bytes that were parsed, or in the scratch. */
 struct tls_hello {
   bool has_name;
-  struct host name; /* server_name (RFC 6066), canonical, HOST_NAME; with ech, the outer one */
+  struct host host; /* server_name (RFC 6066), canonical, HOST_NAME; with ech, the outer one */
   bool has_ech; /* Encrypted Client Hello in any draft, or encrypted SNI; servers may follow a name that is not seen */
   bool has_alpn;
   struct span alpn; /* the protocols offered, for tls_hello_next_protocol() */
