@@ -19,8 +19,8 @@ int build_network(const struct policy *policy, struct err *err, struct plan *pla
   if (policy->network != POLICY_NETWORK_PROXY)
     return 0;
   plan->http_port = BUILD_HTTP_PORT;
-  return add(plan,
-             (struct plan_listener){
-                 .front = CONTROL_FRONT_HTTP, .any = true, .family = ADDR_V6, .port = BUILD_HTTP_PORT },
-             err);
+  return add(
+      plan,
+      (struct plan_listener){ .front = CONTROL_FRONT_HTTP, .any = true, .family = ADDR_V6, .port = BUILD_HTTP_PORT },
+      err);
 }
