@@ -85,7 +85,7 @@ static int protect_at(const char *name, const struct facts *facts, struct err *e
   return r < 0 ? r : bind_in_place(ops_covering(plan, name), name, PLAN_BIND_RO, "protect", facts, err, plan);
 }
 
-/* real exists. Nothing to do where the command cannot write it. */
+/* real exists. */
 static int protect_real(const char *real, const struct facts *facts, struct err *err, struct plan *plan)
 {
   size_t at = 0;
@@ -94,10 +94,12 @@ static int protect_real(const char *real, const struct facts *facts, struct err 
     mem_autofree char *name = NULL;
     int r = ops_next_shown(plan, real, &at, &name);
 
+    if (r == 0)
+      return 0;
     if (r > 0 && ops_covering(plan, name)->kind == PLAN_BIND_RW)
       r = protect_at(name, facts, err, plan);
-    else if (r == 0)
-      return 0;
+    else if (r > 0) /* read-only already, but perhaps in a writable tree */
+      r = pin_ancestors(name, facts, err, plan);
     if (r < 0)
       return r == -ENOMEM ? OUT_OF_MEMORY(err) : r;
   }
