@@ -79,29 +79,13 @@ static void restore_foreground(int terminal)
   (void)tcsetpgrp(terminal, getpgrp());
 }
 
-/* An audit that the user asked for by name has to be writable before anything runs. */
-static int check_audit(const struct run_request *request, struct err *err)
-{
-  int fd;
-
-  if (!request->policy->audit_file)
-    return 0;
-  fd = audit_file_open(request, err);
-  if (fd < 0)
-    return fd;
-  fd_close(&fd);
-  return 0;
-}
-
 /* Everything up to the start of the command. */
 static int start(const struct run_request *request, struct limits *limits, struct engine_run *run, struct err *err)
 {
   struct engine_inputs inputs = { .keep_fds = request->keep_fds, .keep_count = request->keep_count };
   mem_autofree char *closed = NULL;
-  int r = check_audit(request, err);
+  int r = make_closed(request->facts, err, &closed);
 
-  if (r == 0)
-    r = make_closed(request->facts, err, &closed);
   if (r == 0)
     r = prepare_home(request->plan, err);
   inputs.closed_dir = closed;
@@ -159,7 +143,7 @@ static int report_end(const struct run_request *request, struct engine_run *run,
   return RUN_EXIT_NOT_EXECUTABLE;
 }
 
-static int run_started(const struct run_request *request, struct engine_run *run, int signals)
+static int run_started(const struct run_request *request, struct engine_run *run, int audit, int signals)
 {
   struct summary summary = SUMMARY_INIT;
   struct proxy proxy = PROXY_INIT;
@@ -173,6 +157,7 @@ static int run_started(const struct run_request *request, struct engine_run *run
   make_run_id(run_id, sizeof run_id);
   proxy.request = request;
   proxy.run_id = run_id;
+  proxy.audit = audit;
   proxy.listeners = run->listeners;
   proxy.listener_count = run->listener_count;
   status = supervise_wait(&supervise, &timed_out);
@@ -192,15 +177,17 @@ int run_command(const struct run_request *request)
   int terminal = request->facts->terminal ? open_foreground() : -1;
   sigset_t handled;
   fd_autoclose int signals = -1;
+  fd_autoclose int audit = -1;
   int status = RUN_EXIT_FAILED;
 
   supervise_signals(&handled);
   sigprocmask(SIG_BLOCK, &handled, NULL);
   signals = signalfd(-1, &handled, SFD_CLOEXEC | SFD_NONBLOCK);
-  if (signals < 0 || start(request, &limits, &run, &err) < 0)
+  if (signals < 0 || (audit_is_named(request) && (audit = audit_file_open(request, &err)) < 0) ||
+      start(request, &limits, &run, &err) < 0)
     log_line(LOG_ERROR, "%s", err.code ? err.message : "signalfd failed");
   else
-    status = run_started(request, &run, signals);
+    status = run_started(request, &run, audit, signals);
   limits_release(&limits);
   restore_foreground(terminal);
   fd_close(&terminal);
