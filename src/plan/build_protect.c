@@ -143,7 +143,8 @@ static int protect(const char *path, const struct policy *policy, const struct f
   if (fact->error)
     return err_set_errno(err, -fact->error, "protect: %s cannot be looked at, so it cannot be protected", path);
   if (strcmp(fact->real, path) != 0 &&
-      strv_addf(&plan->notes, "protect: %s is a link; what it leads to, %s, is protected", path, fact->real) < 0)
+      (strv_addf(&plan->notes, "protect: %s is a link; what it leads to, %s, is protected", path, fact->real) < 0 ||
+       strv_add(&plan->links, path) < 0 || strv_add(&plan->links, fact->real) < 0))
     return OUT_OF_MEMORY(err);
   return protect_real(fact->real, facts, err, plan);
 }

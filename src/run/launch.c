@@ -108,11 +108,23 @@ static int start(const struct run_request *request, struct limits *limits, struc
   return r;
 }
 
+/* Whether path still leads to where it led. */
+static void tell_link(const char *path, const char *real)
+{
+  path_object_autofree struct path_object now = { .real = NULL };
+
+  if (path_resolve(path, &now) < 0 || strcmp(now.real, real) != 0)
+    log_line(LOG_WARNING, "%s, a protected name, led to %s when the command started and no longer does: look at it", path,
+             real);
+}
+
 /* A mask or a read-only mount is tied to the object under a name. When somebody outside puts another object there (an
  * editor that saves by renaming, `git config`), the kernel takes the mount away in every namespace. Nothing inside can do
  * that, and nothing here can prevent it; but it must not pass in silence. */
 static void tell_replaced(const struct plan *plan)
 {
+  for (size_t i = 0; i + 1 < plan->links.count; i += 2)
+    tell_link(plan->links.items[i], plan->links.items[i + 1]);
   for (size_t i = 0; i < plan->ops.count; i++) {
     const struct plan_op *op = &plan->ops.items[i];
     bool guarded = op->stage == PLAN_STAGE_HIDE || (op->stage == PLAN_STAGE_PROTECT && op->kind == PLAN_BIND_RO);
