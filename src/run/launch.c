@@ -17,6 +17,7 @@
 #include <sys/random.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
+#include <termios.h>
 #include <unistd.h>
 
 /* The directory that stands for hidden ones. */
@@ -56,27 +57,37 @@ static void make_run_id(char *id, size_t size)
   snprintf(id, size, "%d-%08x", (int)getpid(), noise);
 }
 
-/* The terminal's foreground process group, when it is ours. A shell inside makes its jobs the foreground and may end
- * without giving it back. */
-static int open_foreground(void)
-{
-  int terminal = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC);
+/* The terminal as it was before the run, when we stand in its foreground. */
+struct terminal {
+  int fd; /* -1: none, or not ours to mend */
+  struct termios modes;
+};
 
-  if (terminal >= 0 && tcgetpgrp(terminal) != getpgrp())
-    fd_close(&terminal);
+static struct terminal open_terminal(bool there)
+{
+  struct terminal terminal = { .fd = there ? open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC) : -1 };
+
+  if (terminal.fd >= 0 && (tcgetpgrp(terminal.fd) != getpgrp() || tcgetattr(terminal.fd, &terminal.modes) < 0))
+    fd_close(&terminal.fd);
   return terminal;
 }
 
-static void restore_foreground(int terminal)
+/* A shell inside makes its jobs the foreground and may end without giving it back; a program that was killed leaves the
+ * terminal raw. */
+static void restore_terminal(struct terminal *terminal, int exit_status)
 {
   sigset_t output;
 
-  if (terminal < 0 || tcgetpgrp(terminal) == getpgrp())
+  if (terminal->fd < 0)
     return;
   sigemptyset(&output);
-  sigaddset(&output, SIGTTOU); /* tcsetpgrp(3) from the background would stop us */
+  sigaddset(&output, SIGTTOU); /* from the background it would stop us */
   sigprocmask(SIG_BLOCK, &output, NULL);
-  (void)tcsetpgrp(terminal, getpgrp());
+  if (tcgetpgrp(terminal->fd) != getpgrp())
+    (void)tcsetpgrp(terminal->fd, getpgrp());
+  if (exit_status > 128 || exit_status == RUN_EXIT_TIMEOUT)
+    (void)tcsetattr(terminal->fd, TCSADRAIN, &terminal->modes);
+  fd_close(&terminal->fd);
 }
 
 /* Everything up to the start of the command. */
@@ -186,7 +197,7 @@ int run_command(const struct run_request *request)
   struct err err = ERR_INIT;
   struct limits limits = LIMITS_INIT;
   struct engine_run run = ENGINE_RUN_INIT;
-  int terminal = request->facts->terminal ? open_foreground() : -1;
+  struct terminal terminal = open_terminal(request->facts->terminal);
   sigset_t handled;
   fd_autoclose int signals = -1;
   fd_autoclose int audit = -1;
@@ -201,7 +212,6 @@ int run_command(const struct run_request *request)
   else
     status = run_started(request, &run, audit, signals);
   limits_release(&limits);
-  restore_foreground(terminal);
-  fd_close(&terminal);
+  restore_terminal(&terminal, status);
   return status;
 }
