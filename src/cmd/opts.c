@@ -142,6 +142,8 @@ static int add_key(struct opts *opts, const struct key *key, struct span name, c
     }
     return err_set(err, EINVAL, "%s is none of %s", value, key->argument);
   }
+  if (key->id == KEY_AUDIT_FILE)
+    opts->audit_fd = -1; /* the last one counts */
   return add_setting(opts, key->path, value, name, err);
 }
 
