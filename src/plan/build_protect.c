@@ -2,17 +2,17 @@
  *
  * A protected path is mounted read-only on itself. A mount point can be neither renamed nor removed, but a directory
  * above it can, and a new one made in its place would be writable; so each directory between the writable tree and the
- * protected path becomes a mount point as well, a writable one ("pinned"). Such a mount would cover what is mounted below
- * the directory before it, so it takes its place by name among the visible trees.
+ * protected path becomes a mount point as well, a writable one ("pinned"). Such a mount would cover what is mounted
+ * below the directory before it, so it takes its place by name among the visible trees.
  *
  * A protected name that is a symbolic link cannot be mounted on. Where the link leads is protected instead.
  *
- * One object may be shown under several names (a link of the policy's, a toolchain that is a link): what is protected or
- * hidden is so under each of them.
+ * One object may be shown under several names (a link of the policy's, a toolchain that is a link): what is protected
+ * or hidden is so under each of them.
  *
- * A hidden path is covered by something that nobody can open. Renaming a directory above it carries the cover along; but
- * the next run would not find it under its name, so the directories above a name of the policy are pinned. Hiding comes
- * last and so wins over every other list.
+ * A hidden path is covered by something that nobody can open. Renaming a directory above it carries the cover along;
+ * but the next run would not find it under its name, so the directories above a name of the policy are pinned. Hiding
+ * comes last and so wins over every other list.
  */
 #include "plan/build.h"
 #include "plan/ops.h"
@@ -54,8 +54,8 @@ static int bind_in_place(const struct plan_op *cover, const char *path, enum pla
   return 0;
 }
 
-/* Every directory above path that lies in a writable tree of the host and is no mount point yet, also above the tree that
- * shows path itself: that may stand in another one. */
+/* Every directory above path that lies in a writable tree of the host and is no mount point yet, also above the tree
+ * that shows path itself: that may stand in another one. */
 static int pin_ancestors(const char *path, const struct facts *facts, struct err *err, struct plan *plan)
 {
   mem_autofree char *ancestor = mem_strndup(path, strlen(path));
@@ -246,7 +246,8 @@ int build_protect(const struct policy *policy, const struct facts *facts, struct
   return r == 0 ? protect_own(facts, err, plan) : r;
 }
 
-static int hide(const char *path, const char *why, bool pin, const struct facts *facts, struct err *err, struct plan *plan)
+static int hide(const char *path, const char *why, bool pin, const struct facts *facts, struct err *err,
+                struct plan *plan)
 {
   const struct fact_path *fact = facts_path(facts, path);
 

@@ -31,7 +31,8 @@ static void test_ceiling(void **state)
   assert_int_equal(buf.len, 0);
 }
 
-/* A text that is as long as the ceiling fits, whatever its length; one byte more does not, and nothing of it is there. */
+/* A text that is as long as the ceiling fits, whatever its length; one byte more does not, and nothing of it is
+ * there. */
 static void test_ceiling_at_every_length(void **state)
 {
   (void)state;

@@ -1,5 +1,5 @@
-/* The test stands in a mount namespace of its own with a made-up hierarchy at /sys/fs/cgroup, on a file system that knows
- * no cgroups: files are there where a test puts them. */
+/* The test stands in a mount namespace of its own with a made-up hierarchy at /sys/fs/cgroup, on a file system that
+ * knows no cgroups: files are there where a test puts them. */
 #include "sys/cgroup.h"
 #include "unit/temp.h"
 
