@@ -257,7 +257,8 @@ static void test_signals_and_privilege(void **state)
   finish(&child, &out, &status);
   assert_int_equal(status, 0);
   assert_non_null(strstr(out.data, "SigBlk:\t0000000000000000\n"));
-  assert_non_null(strstr(out.data, "SigIgn:\t0000000000000001\n"));
+  /* libc keeps 32 and 33 for itself; whoever started us by posix_spawn(3) may have left them ignored. */
+  assert_true(strstr(out.data, "SigIgn:\t0000000000000001\n") || strstr(out.data, "SigIgn:\t0000000180000001\n"));
   assert_non_null(strstr(out.data, "NoNewPrivs:\t1\n"));
   sigprocmask(SIG_SETMASK, &before, &after); /* ours are as they were */
   assert_true(sigismember(&after, SIGTERM) && sigismember(&after, SIGRTMAX) && !sigismember(&after, SIGINT));
