@@ -186,9 +186,9 @@ except OSError as error: show(errno.errorcode[error.errno])
     assert answer in ("EROFS", "EACCES", "EPERM", "ENOENT", "ENXIO", "EIO"), answer
 
 
-# What belongs to the sandbox's own IPC namespace: a plain user is its owner, and changes nothing outside.
+# What belongs to the sandbox's own IPC and PID namespaces: a plain user is their owner, and changes nothing outside.
 OWN_SETTINGS = ("/proc/sys/fs/mqueue/", "/proc/sys/kernel/auto_msgmni", "/proc/sys/kernel/msg", "/proc/sys/kernel/sem",
-                "/proc/sys/kernel/shm")
+                "/proc/sys/kernel/shm", "/proc/sys/kernel/ns_last_pid", "/proc/sys/kernel/pid_max")
 
 
 def test_no_setting_of_the_kernel_is_writable(sbx):
