@@ -175,7 +175,7 @@ def test_first_process_inside_is_not_killable(sbx):
     "/proc/sys/kernel/core_pattern", "/proc/sys/kernel/modprobe", "/proc/sys/vm/overcommit_memory", "/proc/sys/kernel/hostname",
     "/proc/sys/net/ipv4/ip_forward", "/proc/sys/fs/file-max", "/proc/sys/kernel/randomize_va_space", "/proc/sysrq-trigger",
     "/proc/sys/fs/binfmt_misc/register", "/proc/sys/user/max_user_namespaces", "/proc/sys/kernel/yama/ptrace_scope",
-    "/proc/irq/default_smp_affinity", "/proc/mtrr", "/proc/self/oom_score_adj_of_1", 
+    "/proc/irq/default_smp_affinity", "/proc/mtrr", "/proc/self/oom_score_adj_of_1",
 ])
 def test_kernel_settings_are_not_writable(sbx, path):
     """F1, P8: sysctls look at the kernel's uid; for root the mount must stop it. (Opened, never written.)"""
