@@ -292,15 +292,34 @@ static int hide_sockets(const struct policy *policy, const struct facts *facts, 
   return 0;
 }
 
-static int hide_names(const char *base, const char *const *names, const char *why, const struct facts *facts,
-                      struct err *err, struct plan *plan)
+static bool names_below(const struct policy_paths *paths, const struct facts *facts, const char *path)
+{
+  for (size_t i = 0; i < paths->count; i++) {
+    mem_autofree char *named = facts_expand(facts, paths->items[i].text);
+
+    if (named && path_is_within(named, path))
+      return true;
+  }
+  return false;
+}
+
+/* Whether the user asked for this very place, or for one in it, and not for something larger that happens to hold it. */
+static bool is_asked_for(const struct policy *policy, const struct facts *facts, const char *path)
+{
+  return names_below(&policy->read, facts, path) || names_below(&policy->write, facts, path) ||
+         names_below(&policy->unix_sockets, facts, path) || path_is_within(facts->workspace, path);
+}
+
+/* Places that are secret by themselves, wherever they come into view. */
+static int hide_names(const char *base, const char *const *names, const char *why, const struct policy *policy,
+                      const struct facts *facts, struct err *err, struct plan *plan)
 {
   for (; *names; names++) {
     mem_autofree char *path = path_join(base, *names);
     const struct fact_path *fact = path ? facts_path(facts, path) : NULL;
     int r = path ? 0 : OUT_OF_MEMORY(err);
 
-    if (fact && !fact->error)
+    if (fact && !fact->error && !is_asked_for(policy, facts, path))
       r = hide(path, why, false, facts, err, plan);
     if (r < 0)
       return r;
@@ -322,11 +341,11 @@ int build_hide(const struct policy *policy, const struct facts *facts, struct er
   }
   for (size_t i = 0; i < facts->hidden.count && r == 0; i++)
     r = hide(facts->hidden.items[i], "hide", false, facts, err, plan);
-  if (r == 0 && policy->home == POLICY_HOME_HOST)
-    r = hide_names(facts->home, view_home_secrets(), "secret of the home", facts, err, plan);
-  if (r == 0 && policy->home != POLICY_HOME_HOST)
-    r = hide_names(facts->home, view_tool_secrets(), "secret of a tool", facts, err, plan);
+  if (r == 0)
+    r = hide_names(facts->home, view_home_secrets(), "secret of the home", policy, facts, err, plan);
+  if (r == 0)
+    r = hide_names(facts->home, view_tool_secrets(), "secret of a tool", policy, facts, err, plan);
   if (r == 0 && facts->uid == 0)
-    r = hide_names("/", view_etc_root_only(), "for root only", facts, err, plan);
+    r = hide_names("/", view_etc_root_only(), "for root only", policy, facts, err, plan);
   return r == 0 ? hide_sockets(policy, facts, err, plan) : r;
 }
