@@ -303,7 +303,7 @@ static bool names_below(const struct policy_paths *paths, const struct facts *fa
   return false;
 }
 
-/* Whether the user asked for this very place, or for one in it, and not for something larger that happens to hold it. */
+/* Whether the user asked for this very place, or for one in it, and not for something larger that holds it. */
 static bool is_asked_for(const struct policy *policy, const struct facts *facts, const char *path)
 {
   return names_below(&policy->read, facts, path) || names_below(&policy->write, facts, path) ||

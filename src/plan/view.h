@@ -20,7 +20,8 @@ const char *const *view_home_tools(void);
 /* Names below the workspace that are protected where they exist. */
 const char *const *view_protected(void);
 
-/* Places of secrets below the home, relative to it; hidden wherever they come into view, unless the policy names them. */
+/* Places of secrets below the home, relative to it; hidden wherever they come into view, unless the policy names
+ * them. */
 const char *const *view_home_secrets(void);
 
 /* Places of secrets within the toolchains and settings above; hidden when those are shown by themselves. */
