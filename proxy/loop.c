@@ -45,7 +45,7 @@ void loop_free(struct loop *loop)
 {
   if (!loop)
     return;
-  /* Lets the close callbacks run: in the first turn, or the second where a stop from outside loop_run() is left over. */
+  /* Lets the close callbacks run: in the first turn, or the second where a stop from outside the loop is left over. */
   for (int turn = 0; turn < 3; turn++) {
     if (uv_loop_close(&loop->uv) == 0) {
       free(loop);
