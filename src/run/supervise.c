@@ -2,8 +2,8 @@
  *
  * With a controlling terminal the command shares our process group, so what the terminal sends (Ctrl-C, Ctrl-Z,
  * hang-up) reaches it without us; the kernel marks such a signal SI_KERNEL. What somebody sends to our pid is meant
- * for the command as well, so it is passed on. Without a terminal the command has a session of its own and everything is
- * passed on. A stop signal also stops us, so that the shell sees its job stop; unless it came from inside, from a
+ * for the command as well, so it is passed on. Without a terminal the command has a session of its own and everything
+ * is passed on. A stop signal also stops us, so that the shell sees its job stop; unless it came from inside, from a
  * program that suspends its own job and needs no copy. */
 #include "run/supervise.h"
 
