@@ -442,8 +442,8 @@ static void doc_escape(struct span sequence, struct buf *out)
   buf_printf(out, "\\u%04x\\u%04x", 0xd800 | code >> 10, 0xdc00 | (code & 0x3ff));
 }
 
-/* The text in ASCII, its lines where they were: json-c 0.18 takes other bytes for control characters in strict mode. What
- * stands behind a backslash stays, so that a bad escape does not become a good one. */
+/* The text in ASCII, its lines where they were: json-c 0.18 takes other bytes for control characters in strict mode.
+ * What stands behind a backslash stays, so that a bad escape does not become a good one. */
 static void doc_to_ascii(struct span text, struct buf *out)
 {
   bool escaped = false;
