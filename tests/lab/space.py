@@ -21,7 +21,8 @@ import shutil
 import socket
 import struct
 
-BASE = "/srv/lab"
+# Places that every distribution has and that are seldom in use; the first that this checkout is not in.
+PLACES = ("/srv", "/mnt", "/media")
 
 CLONE_NEWNS = 0x00020000
 CLONE_NEWUSER = 0x10000000
@@ -34,6 +35,20 @@ MS_NODEV = 4
 PR_SET_CHILD_SUBREAPER = 36
 
 RESOLVERS = ("192.0.2.53", "2001:db8::53")
+
+
+def is_below(path, directory):
+    return path == directory or path.startswith(directory.rstrip("/") + "/")
+
+
+def choose_base():
+    """Where everything of the lab lies; what runs in the lab is told by SBX_LAB."""
+    here = os.path.realpath(__file__)
+    free = [place for place in PLACES if os.path.isdir(place) and not is_below(here, place)]
+    return os.environ.get("SBX_LAB") or free[0] + "/lab"
+
+
+BASE = choose_base()
 
 libc = ctypes.CDLL(None, use_errno=True)
 libc.mount.argtypes = [ctypes.c_char_p, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_ulong, ctypes.c_char_p]
@@ -97,10 +112,6 @@ def set_up_network():
         add_local_default(socket.AF_INET6, 1)
     with open("/proc/sys/net/ipv4/ip_unprivileged_port_start", "w") as file:
         file.write("0")
-
-
-def is_below(path, directory):
-    return path == directory or path.startswith(directory.rstrip("/") + "/")
 
 
 def mount_scratch(needed, copies):
