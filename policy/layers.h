@@ -1,4 +1,4 @@
-/* layers: the values between load and merge. Internal to this directory: load.c fills it, merge.c reads it. */
+/* layers: the values between load and merge: load.c adds them, merge.c reads them. Internal to this directory. */
 #ifndef SBX_POLICY_LAYERS_H
 #define SBX_POLICY_LAYERS_H
 
@@ -43,8 +43,29 @@ struct layers {
   struct strv files;
 };
 
+/* Where one value stood. Borrowed texts. */
+struct layer_place {
+  const char *file;
+  const char *json_path;
+  unsigned line;
+};
+
 /* As layers_new, without the built-in base. */
 struct layers *layers_new_empty(void);
+
+/* Adds a source; its texts are copied. 0 or -ENOMEM. */
+int layers_add_source(struct layers *layers, enum layer_kind kind, enum layer_kind rank, const char *place,
+                      const char *owner, size_t *ret_source);
+
+/* Adds a value; its texts are copied, and name and text may be NULL. 0, -E2BIG past LIMITS_POLICY_ITEMS, or -ENOMEM. */
+int layers_add_value(struct layers *layers, const struct key *key, size_t source, const char *name, const char *text,
+                     const struct layer_place *place);
+
+/* Remembers that a profile was added as kind. name has to outlive the layers. 0 or -ENOMEM. */
+int layers_add_profile_name(struct layers *layers, const char *name, enum layer_kind kind);
+
+/* Whether a profile need not be added as kind: it was, or it was as a trusted one, which says all that it could say. */
+bool layers_has_profile(const struct layers *layers, const char *name, enum layer_kind kind);
 
 /* Adds what policy_print wrote with origins. name is what messages call the text. */
 int layers_add_canonical(struct layers *layers, const char *name, struct span text, struct err *err);

@@ -21,6 +21,10 @@
 /* Proxy: per connection. */
 #define LIMITS_HTTP_HEAD_BYTES (64 * 1024) /* a whole request or response head */
 #define LIMITS_HTTP_FIELDS 256 /* header fields of one head */
+#define LIMITS_TLS_HELLO_BYTES (16 * 1024) /* a whole ClientHello with the headers of its records */
+#define LIMITS_TLS_EXTENSIONS 128 /* extensions of one ClientHello */
+#define LIMITS_DNS_QUERY_BYTES 4096 /* one query to the stub */
+#define LIMITS_DNS_UDP_BYTES 1232 /* one answer over UDP: passes every path unfragmented (DNS flag day 2020) */
 #define LIMITS_RELAY_BYTES (64 * 1024) /* data held for one direction of a relay while it flows */
 
 /* Proxy: per run. */

@@ -18,7 +18,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 /* One text that is being loaded. */
 struct load {
@@ -29,47 +28,16 @@ struct load {
   struct err *err;
 };
 
-struct layers *layers_new_empty(void)
-{
-  return mem_calloc(1, sizeof(struct layers));
-}
-
 struct layers *layers_new(void)
 {
   layers_autofree struct layers *layers = layers_new_empty();
   const struct profile *base = profiles_find(SPAN("default"));
 
-  if (!layers || !base || mem_grow(&layers->profiles, 0, &layers->profile_cap, sizeof *layers->profiles, 1024) < 0)
+  if (!layers || !base || layers_add_profile_name(layers, base->name, LAYER_PROFILE) < 0)
     return NULL;
-  layers->profiles[layers->profile_count++] = (struct layer_profile){ base->name, LAYER_PROFILE };
   if (layers_add_text(layers, LAYER_BUILTIN, "built-in", (struct span){ base->text, base->len }, NULL) < 0)
     return NULL;
   return mem_steal(layers);
-}
-
-void layers_free(struct layers *layers)
-{
-  if (!layers)
-    return;
-  for (size_t i = 0; i < layers->source_count; i++) {
-    free(layers->sources[i].place);
-    free(layers->sources[i].owner);
-  }
-  for (size_t i = 0; i < layers->value_count; i++) {
-    free(layers->values[i].json_path);
-    free(layers->values[i].name);
-    free(layers->values[i].text);
-  }
-  free(layers->sources);
-  free(layers->values);
-  free(layers->profiles);
-  strv_free(&layers->files);
-  free(layers);
-}
-
-void layers_free_indirect(struct layers **layers)
-{
-  layers_free(*layers);
 }
 
 const char *const *profile_names(void)
@@ -82,70 +50,14 @@ static int load_out_of_memory(struct err *err)
   return err_set(err, ENOMEM, "policy: out of memory");
 }
 
-static int load_add_source(struct layers *layers, enum layer_kind kind, enum layer_kind rank, const char *place,
-                           const char *owner, size_t *ret_source)
-{
-  struct layer_source source = { .kind = kind, .rank = rank };
-
-  if (mem_grow(&layers->sources, layers->source_count, &layers->source_cap, sizeof *layers->sources,
-               LIMITS_POLICY_ITEMS) < 0)
-    return -ENOMEM;
-  source.place = mem_strndup(place, strlen(place));
-  source.owner = mem_strndup(owner, strlen(owner));
-  if (!source.place || !source.owner) {
-    free(source.place);
-    free(source.owner);
-    return -ENOMEM;
-  }
-  *ret_source = layers->source_count;
-  layers->sources[layers->source_count++] = source;
-  return 0;
-}
-
-/* Index of a file's name among the names that origins use. Equal names mostly follow each other. */
-static int load_intern_file(struct layers *layers, const char *file, size_t *ret_index)
-{
-  for (size_t i = layers->files.count; i > 0; i--) {
-    if (strcmp(layers->files.items[i - 1], file) == 0) {
-      *ret_index = i - 1;
-      return 0;
-    }
-  }
-  *ret_index = layers->files.count;
-  return strv_add(&layers->files, file);
-}
-
-/* Where one value stood. */
-struct load_place {
-  const char *file;
-  const char *json_path;
-  unsigned line;
-};
-
-/* Adds a value; copies all texts. */
 static int load_add_value(struct load *load, const struct key *key, const char *name, const char *text,
-                          struct load_place place)
+                          struct layer_place place)
 {
-  struct layers *layers = load->layers;
-  struct layer_value value = { .key = key, .source = load->source, .line = place.line };
-  int r =
-      mem_grow(&layers->values, layers->value_count, &layers->value_cap, sizeof *layers->values, LIMITS_POLICY_ITEMS);
+  int r = layers_add_value(load->layers, key, load->source, name, text, &place);
 
   if (r == -E2BIG)
     return err_set(load->err, EINVAL, "%s: more than %d values; name fewer", load->place, LIMITS_POLICY_ITEMS);
-  if (r < 0 || load_intern_file(layers, place.file, &value.file) < 0)
-    return load_out_of_memory(load->err);
-  value.json_path = mem_strndup(place.json_path, strlen(place.json_path));
-  value.name = name ? mem_strndup(name, strlen(name)) : NULL;
-  value.text = text ? mem_strndup(text, strlen(text)) : NULL;
-  if (!value.json_path || (name && !value.name) || (text && !value.text)) {
-    free(value.json_path);
-    free(value.name);
-    free(value.text);
-    return load_out_of_memory(load->err);
-  }
-  layers->values[layers->value_count++] = value;
-  return 0;
+  return r < 0 ? load_out_of_memory(load->err) : 0;
 }
 
 static int load_refuse(struct load *load, const struct doc *doc, const char *json_path, const char *cause)
@@ -189,7 +101,7 @@ static const char *load_wanted(const struct key *key)
 
 /* A value with its origin, as policy_print writes them. */
 static int load_unwrap(struct load *load, const struct doc *doc, const char *json_path, const struct doc **ret_value,
-                       struct load_place *ret_place)
+                       struct layer_place *ret_place)
 {
   const struct doc *value = doc_member(doc, "value");
   const struct doc *file = doc_member(doc, "file");
@@ -202,7 +114,7 @@ static int load_unwrap(struct load *load, const struct doc *doc, const char *jso
       num_parse_u64(span_of(line->text), 0, UINT32_MAX, &number) < 0)
     return load_refuse(load, doc, json_path, "not in canonical form; this text is for programs, not for editing");
   *ret_value = value;
-  *ret_place = (struct load_place){ file->text, path->text, (unsigned)number };
+  *ret_place = (struct layer_place){ file->text, path->text, (unsigned)number };
   return 0;
 }
 
@@ -210,7 +122,7 @@ static int load_unwrap(struct load *load, const struct doc *doc, const char *jso
 static int load_value(struct load *load, const struct key *key, const struct doc *doc, const char *json_path,
                       const char *name)
 {
-  struct load_place place = { load->place, json_path, doc->line };
+  struct layer_place place = { load->place, json_path, doc->line };
 
   if (load->canonical && key->merge != KEY_SCALAR) {
     int r = load_unwrap(load, doc, json_path, &doc, &place);
@@ -363,7 +275,7 @@ static int load_text(struct layers *layers, enum layer_kind kind, enum layer_kin
   r = load_extends(&load, doc, load_profile_kind(kind), owner);
   if (r < 0)
     return r;
-  if (load_add_source(layers, kind, rank, place, owner, &load.source) < 0)
+  if (layers_add_source(layers, kind, rank, place, owner, &load.source) < 0)
     return load_out_of_memory(err);
   return load_object(&load, doc, "");
 }
@@ -381,7 +293,7 @@ int layers_add_canonical(struct layers *layers, const char *name, struct span te
 
   if (r < 0)
     return r;
-  if (load_add_source(layers, LAYER_OPTION, LAYER_OPTION, name, name, &load.source) < 0)
+  if (layers_add_source(layers, LAYER_OPTION, LAYER_OPTION, name, name, &load.source) < 0)
     return load_out_of_memory(err);
   return load_object(&load, doc, "");
 }
@@ -404,14 +316,10 @@ static int load_profile(struct layers *layers, enum layer_kind kind, const char 
 
   if (!profile)
     return load_no_profile(name, err);
-  /* The built-in base was there first; a profile that was added as trusted says all that it could say as untrusted. */
-  for (size_t i = 0; i < layers->profile_count; i++)
-    if (strcmp(layers->profiles[i].name, profile->name) == 0 &&
-        (layers->profiles[i].kind == kind || layers->profiles[i].kind == LAYER_PROFILE))
-      return 0;
-  if (mem_grow(&layers->profiles, layers->profile_count, &layers->profile_cap, sizeof *layers->profiles, 1024) < 0)
+  if (layers_has_profile(layers, profile->name, kind))
+    return 0;
+  if (layers_add_profile_name(layers, profile->name, kind) < 0)
     return load_out_of_memory(err);
-  layers->profiles[layers->profile_count++] = (struct layer_profile){ profile->name, kind };
   snprintf(place, sizeof place, "profile %s", profile->name);
   return load_text(layers, kind, kind == LAYER_WORKSPACE ? LAYER_WORKSPACE : LAYER_PROFILE, place,
                    owner ? owner : place, (struct span){ profile->text, profile->len }, err);
@@ -431,14 +339,14 @@ static int load_option_source(struct layers *layers, size_t *ret_source)
       return 0;
     }
   }
-  return load_add_source(layers, LAYER_OPTION, LAYER_OPTION, "options", "options", ret_source);
+  return layers_add_source(layers, LAYER_OPTION, LAYER_OPTION, "options", "options", ret_source);
 }
 
 int layers_add_option(struct layers *layers, const char *key_path, const char *text, const char *option,
                       struct err *err)
 {
   struct load load = { .layers = layers, .place = option, .err = err };
-  struct load_place place = { option, "", 0 };
+  struct layer_place place = { option, "", 0 };
   const struct key *key = keys_find(strcmp(key_path, "env") == 0 ? SPAN("env.pass") : span_of(key_path));
   mem_autofree char *name = NULL;
 

@@ -8,7 +8,7 @@ libpolicy_a_SOURCES = \
   policy/fspath.c policy/fspath.h \
   policy/host.c policy/host.h \
   policy/keys.c policy/keys.h \
-  policy/layers.h \
+  policy/layers.c policy/layers.h \
   policy/limits.h \
   policy/load.c policy/load.h \
   policy/loadfile.c \

@@ -21,7 +21,7 @@ struct policy_origin {
 /* A path as the user wrote it, in one of four forms:
  *   "/abs"     absolute
  *   "~"/"~/x"  below the user's home
- *   "rel/x"    below the workspace ("." is the workspace itself)
+ *   "rel/x"    below the workspace ("." is the workspace itself; "./~x" where the first name begins with '~')
  *   a pattern  any of these with * ? or ** in it (hide only); "** /x" matches at any depth below the workspace
  * Without "." and ".." parts, double or trailing slashes. fspath.h parses and matches them. */
 struct policy_path {

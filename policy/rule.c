@@ -167,7 +167,7 @@ static int rule_split(struct span text, struct err *err, struct span *ret_host, 
   return 0;
 }
 
-static bool rule_ports_are_default(const struct policy_rule *rule)
+bool rule_has_default_ports(const struct policy_rule *rule)
 {
   return rule->port_count == MEM_COUNT(rule_ports_default);
 }
@@ -177,7 +177,7 @@ static int rule_print(struct policy_rule *rule)
 {
   buf_autofree struct buf out = BUF_INIT(RULE_TEXT_MAX);
   bool brackets =
-      rule->kind == POLICY_HOST_PREFIX && rule->prefix.addr.family == ADDR_V6 && !rule_ports_are_default(rule);
+      rule->kind == POLICY_HOST_PREFIX && rule->prefix.addr.family == ADDR_V6 && !rule_has_default_ports(rule);
 
   if (brackets)
     buf_append_byte(&out, '[');
@@ -200,7 +200,7 @@ static int rule_print(struct policy_rule *rule)
   }
   if (brackets)
     buf_append_byte(&out, ']');
-  if (!rule_ports_are_default(rule)) {
+  if (!rule_has_default_ports(rule)) {
     struct policy_ports ports = rule->ports[0];
     if (ports.first == 1 && ports.last == UINT16_MAX)
       buf_append_str(&out, ":*");
@@ -289,4 +289,23 @@ bool rule_covers_port(const struct policy_rule *rule, uint16_t port)
     if (port >= rule->ports[i].first && port <= rule->ports[i].last)
       return true;
   return false;
+}
+
+/* The same for a against b where they are of the kinds that can meet in this order. */
+static bool rule_overlaps_ordered(const struct policy_rule *a, const struct policy_rule *b)
+{
+  if (a->kind == POLICY_HOST_ANY)
+    return true;
+  if (a->kind == POLICY_HOST_PREFIX && b->kind == POLICY_HOST_PREFIX)
+    return addr_in_prefix(&a->prefix.addr, &b->prefix);
+  if (!a->name || !b->name)
+    return a->kind == b->kind && a->kind == POLICY_HOST_LOCALHOST;
+  if (a->kind == b->kind && strcmp(a->name, b->name) == 0)
+    return true;
+  return b->kind == POLICY_HOST_SUBDOMAINS && host_is_subdomain(span_of(a->name), span_of(b->name));
+}
+
+bool rule_overlaps(const struct policy_rule *a, const struct policy_rule *b)
+{
+  return rule_overlaps_ordered(a, b) || rule_overlaps_ordered(b, a);
 }

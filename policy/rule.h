@@ -21,4 +21,10 @@ bool rule_covers_addr(const struct policy_rule *rule, const struct addr *addr);
 
 bool rule_covers_port(const struct policy_rule *rule, uint16_t port);
 
+/* Whether the rule names no ports, and so means 80 and 443. */
+bool rule_has_default_ports(const struct policy_rule *rule);
+
+/* Whether some host is named by the host parts of both rules. */
+bool rule_overlaps(const struct policy_rule *a, const struct policy_rule *b);
+
 #endif

@@ -312,6 +312,40 @@ static int validate_unique_all(struct policy *policy)
   return r < 0 ? r : validate_unique((char *)policy->env_set.items, &policy->env_set.count, &env_list);
 }
 
+/* Most pairs of rules that are compared for the sake of a note. */
+#define VALIDATE_PAIRS_MAX 1000000
+
+/* The allow rule that lets the deny rule's host through on another port than 80 and 443, or NULL. */
+static const struct policy_rule *validate_find_open_port(const struct policy *policy, const struct policy_rule *deny)
+{
+  for (size_t i = 0; i < policy->allow.count; i++) {
+    const struct policy_rule *allow = &policy->allow.items[i];
+    struct policy_ports ports = allow->ports[0];
+    bool beyond = !rule_has_default_ports(allow) && !(ports.first == ports.last && rule_covers_port(deny, ports.first));
+    if (beyond && rule_overlaps(allow, deny))
+      return allow;
+  }
+  return NULL;
+}
+
+/* Who denies a host without naming ports may think of all of them: say so where it makes a difference. */
+static int validate_note_ports(const struct policy *policy, struct strv *notes)
+{
+  if (policy->allow.count > 0 && policy->deny.count > VALIDATE_PAIRS_MAX / policy->allow.count)
+    return 0;
+  for (size_t i = 0; i < policy->deny.count; i++) {
+    const struct policy_rule *deny = &policy->deny.items[i];
+    const struct policy_rule *allow = rule_has_default_ports(deny) ? validate_find_open_port(policy, deny) : NULL;
+    if (!allow)
+      continue;
+    return strv_addf(notes,
+                     "the deny rule \"%s\" is about ports 80 and 443, and \"%s\" allows others; give it the ports "
+                     "\"*\" to deny all",
+                     deny->text, allow->text);
+  }
+  return 0;
+}
+
 /* What is odd about the policy as a whole. */
 static int validate_notes(const struct policy *policy, struct strv *notes)
 {
@@ -319,7 +353,7 @@ static int validate_notes(const struct policy *policy, struct strv *notes)
 
   if (policy->network == POLICY_NETWORK_HOST && rules)
     return strv_addf(notes, "network.mode is host: the allow and deny rules have no effect; set it to proxy for them");
-  return 0;
+  return policy->network == POLICY_NETWORK_PROXY ? validate_note_ports(policy, notes) : 0;
 }
 
 static int validate_build(const struct layers *layers, struct strv *notes, struct policy *policy)

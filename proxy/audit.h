@@ -1,7 +1,7 @@
 /* audit: what was asked for and what came of it: one JSON object per line, see sbx-proxy(8).
  *
- * A line is written with one write(2) when its exchange ends, so that it has the byte counts. Everything that comes from
- * inside the sandbox is escaped.
+ * A line is written with one write(2) when its exchange ends, so that it has the byte counts. Everything that comes
+ * from inside the sandbox is escaped.
  */
 #ifndef SBX_PROXY_AUDIT_H
 #define SBX_PROXY_AUDIT_H

@@ -3,14 +3,15 @@
  * sbx-proxy parses what hostile code sends and stands outside the sandbox: whoever takes it over must find nothing to
  * take. It confines itself in stages, each of which main.c calls once, in this order:
  *
- *   stage                  then it should                            then it must not
- *   confine_start          read files, open sockets                  outlive sbx; be traced or dumped; have a descriptor
- *                                                                    of the caller beyond 0-2 and the control socket
- *   confine_descriptors    (after START: its number bounds the connections)
- *   confine_privilege      as above                                  have a capability; make a process; gain by exec
- *   confine_filter         accept, connect to IPv4 and IPv6, read    open, stat or name a file; listen or bind; use a
- *                          and write what is open, take memory       Unix or other socket; signal; exec; map code; make
- *                          that cannot be executed, tell the time    a process or thread; look at another process
+ *   stage                 then it should                         then it must not
+ *   confine_start         read files, open sockets               outlive sbx; be traced or dumped; have a descriptor of
+ *                                                                the caller beyond 0-2 and the control socket
+ *   confine_descriptors   (after START: its number bounds the connections)
+ *   confine_privilege     as above                               have a capability; make a process; gain by exec
+ *   confine_filter        accept, connect to IPv4 and IPv6,      open, stat or name a file; listen or bind; use a Unix
+ *                         read and write what is open, take      or other socket; signal; exec; map code; make a
+ *                         memory that cannot be executed, tell   process or thread; look at another process
+ *                         the time
  *
  * Landlock says a part of it again (no file at all, no TCP bind, no abstract socket, no signal to the outside), so that
  * neither mechanism stands alone. The filter is an allow-list: a call that is not in the table kills the process. A few

@@ -41,7 +41,7 @@ static void append_subject(const struct denial *denial, struct buf *out)
     buf_append_str(out, denial->host->name);
 }
 
-/* One sentence: "example.com:443 is not allowed", "cannot connect to …". Printable ASCII: it goes into the status line. */
+/* One sentence: "example.com:443 is not allowed". Printable ASCII, since it goes into the status line. */
 static void append_sentence(const struct denial *denial, struct buf *out)
 {
   if (denial->verdict.reason == REASON_BAD_REQUEST) {

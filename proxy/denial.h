@@ -22,7 +22,7 @@ unsigned denial_status(const struct verdict *verdict);
 /* What the user can type to let the target pass, one line; "" where nothing helps. */
 void denial_fix(const struct denial *denial, struct buf *out);
 
-/* Appends the whole response: status line with a phrase that tells, JSON body {error, host, port, reason, rule, fix}. */
+/* Appends the whole response: a status line that tells, and a JSON body {error, host, port, reason, rule, fix}. */
 void denial_render(const struct denial *denial, struct buf *out);
 
 #endif

@@ -153,7 +153,7 @@ void http_rewrite_request(const struct http_head *head, const struct http_target
 
 void http_rewrite_response(const struct http_head *head, bool close, bool upgrade, struct buf *out)
 {
-  /* These have no body and no framing fields (RFC 9110, 8.6; RFC 9112, 6.1); a client that read them would go astray. */
+  /* These have no body and no framing fields (RFC 9110, 8.6; RFC 9112, 6.1); a client that reads them goes astray. */
   bool bare = head->status < 200 || head->status == 204;
 
   buf_printf(out, "HTTP/1.1 %u ", head->status);

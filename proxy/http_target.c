@@ -43,7 +43,7 @@ int http_target_parse_absolute(struct span target, struct err *err, struct http_
     return err_set(err, EBADMSG, "the request target holds user information");
   if (span_find(target, '#') < target.len)
     return err_set(err, EBADMSG, "the request target holds a fragment");
-  /* host.h takes a bare IPv6 address; in a URL, where a port may follow, it would be ambiguous (F53; RFC 3986, 3.2.2). */
+  /* host.h takes a bare IPv6 address; in a URL, where a port may follow, it is ambiguous (F53; RFC 3986, 3.2.2). */
   if (span_find(authority, ':') != span_find_last(authority, ':') && authority.ptr[0] != '[')
     return err_set(err, EINVAL, "an IPv6 address in a URL stands in brackets");
   r = host_parse_target(authority, HTTP_PORT, err, &ret_target->host, &ret_target->port);

@@ -1,4 +1,4 @@
-/* http_target: the request target that a proxy is given (RFC 9112, section 3.2): absolute-form and authority-form. Pure. */
+/* http_target: the target in a proxy's request line (RFC 9112, section 3.2): absolute-form and authority-form. Pure. */
 #ifndef SBX_PROXY_HTTP_TARGET_H
 #define SBX_PROXY_HTTP_TARGET_H
 

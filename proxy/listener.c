@@ -1,10 +1,10 @@
 /* Theory of operation
  *
  * A listener accepts whenever its socket is readable, a bounded number per turn. When the process has no descriptor or
- * memory left, the pending connection stays in the queue and the socket stays readable: watching on would burn the CPU.
- * So the listener pauses, and goes on as soon as a connection ends (listener_resume_all) or, for limits that others
- * have used up, after a while. Above proxy->conn_max connections are still accepted, to be told so, up to a reserve;
- * above that they wait in the kernel's queue.
+ * memory left, or accept(2) fails in another way, the connection stays in the kernel's queue and the socket stays
+ * readable: watching on would burn the CPU. So the listener pauses, and goes on as soon as a connection ends
+ * (listener_resume_all) or, for limits that others have used up, after a while. Above proxy->conn_max connections are
+ * still accepted, to be told so, up to a reserve; above that they wait in the kernel's queue.
  */
 #include "proxy/listener.h"
 
@@ -66,11 +66,12 @@ static void on_ready(void *data, unsigned events)
       conn_new(proxy, fd);
       continue;
     }
-    /* A client that has gone again is none of our trouble (ECONNABORTED, and the network errors of accept(2)). */
-    if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
+    /* A client that has gone again is none of our trouble. */
+    if (errno == EINTR || errno == ECONNABORTED)
+      continue;
+    if (errno != EAGAIN)
       pause_accepting(listener);
-    if (errno != EINTR && errno != ECONNABORTED)
-      return;
+    return;
   }
 }
 

@@ -2,10 +2,12 @@ noinst_LIBRARIES += libproxy.a
 libproxy_a_CPPFLAGS = $(AM_CPPFLAGS) $(UV_CFLAGS) $(CARES_CFLAGS)
 libproxy_a_SOURCES = \
   proxy/audit.c proxy/audit.h \
+  proxy/bytes.c proxy/bytes.h \
   proxy/confine.c proxy/confine.h \
   proxy/conn.c proxy/conn.h \
   proxy/denial.c proxy/denial.h \
   proxy/dial.c proxy/dial.h \
+  proxy/dns.c proxy/dns.h \
   proxy/gate.c proxy/gate.h \
   proxy/hosts.c proxy/hosts.h \
   proxy/http.c proxy/http.h proxy/http_state.h \
@@ -22,7 +24,9 @@ libproxy_a_SOURCES = \
   proxy/relay.c proxy/relay.h \
   proxy/resolve.c proxy/resolve.h \
   proxy/sniff.c proxy/sniff.h \
-  proxy/sock.c proxy/sock.h
+  proxy/sock.c proxy/sock.h \
+  proxy/socks5.c proxy/socks5.h \
+  proxy/tls_hello.c proxy/tls_hello.h
 
 pkglibexec_PROGRAMS += sbx-proxy
 sbx_proxy_SOURCES = proxy/main.c

@@ -89,8 +89,8 @@ static struct watch *watch_new(struct resolve *resolve, ares_socket_t fd)
   return watch;
 }
 
-/* c-ares tells what it waits for on a socket, and, with neither, that it is about to close it. Where memory is short the
- * socket goes unwatched, and the query ends by its timeout. */
+/* c-ares tells what it waits for on a socket, and, with neither, that it is about to close it. Where memory is short
+ * the socket goes unwatched, and the query ends by its timeout. */
 static void on_socket(void *data, ares_socket_t fd, int readable, int writable)
 {
   struct resolve *resolve = data;

@@ -1,8 +1,8 @@
 /* resolve: names → addresses. The one module that includes c-ares' header.
  *
- * A name is looked up in the host's hosts file, as it was at the start, then by DNS (A and AAAA) with the servers of the
- * host's resolv.conf, as they were at the start: no file is opened later. `localhost` is always the loopback. A name
- * with a dot in it is absolute; one without is searched for in the host's search domains.
+ * A name is looked up in the host's hosts file, as it was at the start, then by DNS (A and AAAA) with the servers of
+ * the host's resolv.conf, as they were at the start: no file is opened later. `localhost` is always the loopback. A
+ * name with a dot in it is absolute; one without is searched for in the host's search domains.
  */
 #ifndef SBX_PROXY_RESOLVE_H
 #define SBX_PROXY_RESOLVE_H

@@ -64,7 +64,9 @@ static int parse_name(struct span name, struct err *err, struct host *ret_host)
   if (name.ptr[0] == '[')
     return err_set(err, EINVAL, "the name of the request is an address in brackets");
   r = host_parse(name, err, ret_host);
-  return r < 0 ? err_wrap(err, "the name of the request") : 0;
+  if (r < 0)
+    err_wrap(err, "the name of the request");
+  return r;
 }
 
 /* DST.ADDR. 1, 0 or a negative errno, as the whole request. */
@@ -122,7 +124,7 @@ int socks5_parse_request(struct span bytes, struct err *err, struct socks5_reque
 {
   struct span rest = bytes;
   struct host host;
-  unsigned type;
+  unsigned type = 0;
   unsigned port;
   int r;
 

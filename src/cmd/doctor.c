@@ -76,6 +76,13 @@ static bool wants_colour(void)
   return isatty(STDOUT_FILENO) && !(no_colour && no_colour[0]) && terminal && strcmp(terminal, "dumb") != 0;
 }
 
+/* A command is for copying, so it is not escaped; what could drive the terminal matches as ? in a shell. */
+static void print_mend(const char *mend, struct buf *out)
+{
+  for (const char *at = mend; *at; at++)
+    buf_append_byte(out, (unsigned char)*at < ' ' || *at == '\177' ? '?' : *at);
+}
+
 static void print_text(const struct doctor *doctor, struct buf *out)
 {
   static const struct {
@@ -95,7 +102,7 @@ static void print_text(const struct doctor *doctor, struct buf *out)
     buf_append_escaped(out, span_of(check->text));
     if (check->mend) {
       buf_append_str(out, "; to mend it: ");
-      buf_append_str(out, check->mend);
+      print_mend(check->mend, out);
     }
     buf_append_byte(out, '\n');
   }

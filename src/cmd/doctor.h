@@ -91,6 +91,9 @@ void doctor_mend_install(const char *package, struct buf *out);
 /* "sudo ", or "" for root. */
 const char *doctor_mend_sudo(void);
 
+/* Appends a path as one word of a shell: in single quotes, with ? outside of them for what cannot be shown. */
+void doctor_mend_quote(const char *path, struct buf *out);
+
 /* Appends the commands that install the AppArmor profile for our program. */
 void doctor_mend_apparmor(const struct doctor *doctor, struct buf *out);
 

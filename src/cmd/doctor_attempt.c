@@ -44,6 +44,7 @@
 #define ATTEMPT_ANSWER_BYTES 4096
 #define ATTEMPT_ANSWER_SECONDS 10
 #define ATTEMPT_SURVIVE_SECONDS 30
+#define ATTEMPT_RENAME_EXCHANGE 2U /* RENAME_EXCHANGE: linux/fs.h and sys/mount.h exclude each other */
 #define ATTEMPT_SUFFIX ".sbx-doctor"
 
 struct attempt {
@@ -153,6 +154,11 @@ static char *create_near(const char *path)
   return NULL;
 }
 
+static int exchange(const char *a, const char *b)
+{
+  return (int)syscall(SYS_renameat2, AT_FDCWD, a, AT_FDCWD, b, ATTEMPT_RENAME_EXCHANGE);
+}
+
 /* Puts another file in the place of this one. */
 static int exchange_and_back(const char *path)
 {
@@ -161,9 +167,9 @@ static int exchange_and_back(const char *path)
 
   if (!name)
     return -EROFS;
-  r = result(renameat2(AT_FDCWD, name, AT_FDCWD, path, RENAME_EXCHANGE));
+  r = result(exchange(name, path));
   if (r == 0)
-    (void)renameat2(AT_FDCWD, name, AT_FDCWD, path, RENAME_EXCHANGE);
+    (void)exchange(name, path);
   (void)unlink(name);
   return r;
 }
@@ -373,7 +379,8 @@ static void attempt_kernel(struct attempt *attempt)
   tell(attempt, result_of_filter(syscall(SYS_open_tree, -1, "x", 0U)), "reach open_tree");
   tell(attempt, result_of_filter(ioctl(-1, TIOCSTI, "x")), "reach TIOCSTI");
   /* CVE-2019-10063: a filter that compares 64 bits lets this one pass, and the kernel takes the lower 32. */
-  tell(attempt, result_of_filter(syscall(SYS_ioctl, -1, TIOCSTI | (1UL << 32), "x")), "reach TIOCSTI with upper bits");
+  tell(attempt, result_of_filter(syscall(SYS_ioctl, -1, (unsigned long)(TIOCSTI | (1ULL << 32)), "x")),
+       "reach TIOCSTI with upper bits");
   tell(attempt, try_open("/proc/sys/kernel/core_pattern", O_WRONLY), "open kernel.core_pattern for writing");
   tell(attempt, trace((pid_t)pid), "trace the process");
   tell(attempt, send_signal((pid_t)pid), "send a signal to the process");

@@ -41,8 +41,8 @@ static bool run_bwrap(struct doctor *doctor, const char *program, const char *co
 static bool has_options(struct doctor *doctor, const char *program)
 {
   static const char *const help[] = { "--help", NULL };
-  static const char *const needed[] = { "--args",  "--json-status-fd", "--block-fd", "--add-seccomp-fd",
-                                        "--perms", "--cap-drop",       "--clearenv" };
+  static const char *const needed[] = { "--args",  "--json-status-fd", "--block-fd",  "--seccomp",
+                                        "--perms", "--clearenv",       "--remount-ro" };
   buf_autofree struct buf text = BUF_INIT(BWRAP_TEXT_BYTES);
   buf_autofree struct buf mend = BUF_INIT(4096);
 
@@ -57,7 +57,7 @@ static bool has_options(struct doctor *doctor, const char *program)
     if (text.data && strstr(text.data, needed[i]))
       continue;
     doctor_mend_install("bubblewrap", &mend);
-    doctor_say(doctor, DOCTOR_FAIL, "bubblewrap", mend.data, "%s has no option %s (bubblewrap 0.8 has; a backport may)",
+    doctor_say(doctor, DOCTOR_FAIL, "bubblewrap", mend.data, "%s has no option %s; sbx needs bubblewrap 0.8 or newer",
                program, needed[i]);
     return false;
   }
@@ -67,8 +67,6 @@ static bool has_options(struct doctor *doctor, const char *program)
 /* Which part does not work: the same once more without it. */
 static void explain_bwrap(struct doctor *doctor, const char *program, const struct buf *text)
 {
-  const char *no_proc[] = { "--unshare-all", "--cap-drop", "ALL", "--ro-bind",  "/",         "/",
-                            "--dev",         "/dev",       "--",  doctor->self, "--version", NULL };
   const char *no_net[] = {
     "--unshare-user", "--unshare-pid", "--cap-drop", "ALL", "--ro-bind",  "/",         "/", "--dev",
     "/dev",           "--proc",        "/proc",      "--",  doctor->self, "--version", NULL
@@ -76,12 +74,7 @@ static void explain_bwrap(struct doctor *doctor, const char *program, const stru
   buf_autofree struct buf ignored = BUF_INIT(BWRAP_TEXT_BYTES);
   struct span line = doctor_last_line(text);
 
-  if (run_bwrap(doctor, program, no_proc, true, &ignored))
-    doctor_say(doctor, DOCTOR_FAIL, "bubblewrap",
-               "start the container with --security-opt systempaths=unconfined (podman: --security-opt unmask=ALL)",
-               "cannot mount a new /proc, because the /proc here is masked in parts, as containers do: %.*s",
-               (int)line.len, line.ptr);
-  else if (!doctor->signal && run_bwrap(doctor, program, no_net, true, &ignored))
+  if (run_bwrap(doctor, program, no_net, true, &ignored))
     doctor_say(doctor, DOCTOR_FAIL, "bubblewrap", NULL,
                "cannot set up a network namespace (a security module, or a kernel without CONFIG_NET_NS): %.*s",
                (int)line.len, line.ptr);
@@ -105,14 +98,14 @@ void doctor_check_bwrap(struct doctor *doctor)
   if (probe_program(SBX_BWRAP, &program) < 0) {
     doctor_mend_install("bubblewrap", &mend);
     doctor_say(doctor, DOCTOR_FAIL, "bubblewrap", mend.data,
-               "%s is not installed (it is looked for in the system's "
-               "directories, not on PATH)",
-               SBX_BWRAP);
+               "%s is not installed (it is looked for in the system's directories, not on PATH)", SBX_BWRAP);
     return;
   }
   if (!has_options(doctor, program))
     return;
-  if (run_bwrap(doctor, program, all, true, &text))
+  if (doctor_has_failed(doctor))
+    doctor_say(doctor, DOCTOR_WARN, "bubblewrap", NULL, "%s is there; not tried, for the faults above", program);
+  else if (run_bwrap(doctor, program, all, true, &text))
     doctor_say(doctor, DOCTOR_OK, "bubblewrap", NULL, "%s makes a sandbox", program);
   else if (!doctor->signal)
     explain_bwrap(doctor, program, &text);

@@ -16,6 +16,8 @@
 
 /* Nothing that a check starts takes a second; a machine under load gets patience. */
 #define EXEC_NS (20 * UINT64_C(1000000000))
+/* What dies with a killed program is dead within a tenth of a second. */
+#define EXEC_KILLED_NS (5 * UINT64_C(1000000000))
 #define EXEC_PAUSE_NS 5000000
 
 struct stream {
@@ -80,6 +82,7 @@ static int read_streams(struct doctor *doctor, struct running *running)
         strstr(out->text->data, running->exec->kill_after)) {
       (void)kill(running->pid, SIGKILL);
       running->killed = true;
+      running->deadline = clock_mono_ns() + EXEC_KILLED_NS;
     }
   }
   return 0;

@@ -8,6 +8,7 @@
 #include "sys/path.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -39,13 +40,23 @@ static int try_cgroup(struct doctor *doctor, const struct cgroup_limits *limits,
   return r;
 }
 
+/* systemd gives a cgroup to what its user manager starts, and to that the controllers that it is told to. A session of
+ * its own, as by ssh, stands beside the manager and gets none. */
 static void mend_delegation(struct buf *mend)
 {
-  buf_printf(mend,
-             "%smkdir -p /etc/systemd/system/user@.service.d && printf '[Service]\\nDelegate=cpu memory pids\\n' | "
-             "%stee /etc/systemd/system/user@.service.d/sbx.conf && %ssystemctl daemon-reload, then log in again and "
-             "use systemd-run --user --scope -p Delegate=yes sbx run ...",
-             doctor_mend_sudo(), doctor_mend_sudo(), doctor_mend_sudo());
+  buf_autofree struct buf cgroup = BUF_INIT(HOST_TEXT_BYTES);
+  const char *sudo = doctor_mend_sudo();
+
+  if (access("/run/systemd/system", F_OK) < 0 || geteuid() == 0 ||
+      fd_read_file(AT_FDCWD, "/proc/self/cgroup", &cgroup) < 0)
+    return;
+  if (!cgroup.data || !strstr(cgroup.data, "/user@"))
+    buf_append_str(mend, "systemd-run --user --scope sbx run ...");
+  else
+    buf_printf(mend,
+               "%smkdir -p /etc/systemd/system/user@.service.d && printf '[Service]\\nDelegate=cpu memory pids\\n' | "
+               "%stee /etc/systemd/system/user@.service.d/sbx.conf && %ssystemctl daemon-reload # and log in again",
+               sudo, sudo, sudo);
 }
 
 void doctor_check_limits(struct doctor *doctor)
@@ -62,8 +73,7 @@ void doctor_check_limits(struct doctor *doctor)
   buf_autofree struct buf mend = BUF_INIT(4096);
   bool root = geteuid() == 0;
 
-  if (!root && access("/run/systemd/system", F_OK) == 0)
-    mend_delegation(&mend);
+  mend_delegation(&mend);
   for (size_t i = 0; i < MEM_COUNT(kinds) && !doctor->signal; i++) {
     struct err err = ERR_INIT;
 
@@ -98,12 +108,19 @@ static char *find_on_path(const struct doctor *doctor, const char *name)
 void doctor_check_name(struct doctor *doctor)
 {
   const char *name = strrchr(doctor->self, '/') + 1;
+  mem_autofree char *dir = mem_strndup(doctor->self, (size_t)(name - doctor->self - 1));
   mem_autofree char *found = find_on_path(doctor, name);
   buf_autofree struct buf mend = BUF_INIT(8192);
   struct stat ours;
   struct stat theirs;
 
-  buf_printf(&mend, "export PATH='%.*s':\"$PATH\"", (int)(name - doctor->self - 1), doctor->self);
+  if (!dir) {
+    doctor->error = -ENOMEM;
+    return;
+  }
+  buf_append_str(&mend, "export PATH=");
+  doctor_mend_quote(dir, &mend);
+  buf_append_str(&mend, ":\"$PATH\"");
   if (!found)
     doctor_say(doctor, DOCTOR_WARN, "PATH", mend.data, "holds no %s; it has to be called as %s", name, doctor->self);
   else if (stat(doctor->self, &ours) == 0 && stat(found, &theirs) == 0 && ours.st_dev == theirs.st_dev &&
@@ -163,10 +180,23 @@ static void cut_to_existing(char *path, struct stat *ret_stat)
   }
 }
 
+/* Says a fault of a directory with "COMMAND 'PATH'" as its mend. */
+static void say_directory(struct doctor *doctor, enum doctor_status status, const char *name, const char *command,
+                          const char *path, const char *fault)
+{
+  buf_autofree struct buf mend = BUF_INIT(16 * 1024);
+
+  buf_append_str(&mend, command);
+  doctor_mend_quote(path, &mend);
+  doctor_say(doctor, status, name, mend.data, "%s %s", path, fault);
+}
+
+/* A directory that cannot be made yet is made with its owner; never is the owner of what lies above it changed. */
 static void check_directory(struct doctor *doctor, const char *name, const char *path, bool ours_to_write)
 {
   mem_autofree char *existing = mem_strndup(path, strlen(path));
-  buf_autofree struct buf mend = BUF_INIT(8192);
+  char own[128];
+  char make[128];
   struct stat stat_buf;
   bool there;
 
@@ -174,25 +204,21 @@ static void check_directory(struct doctor *doctor, const char *name, const char 
     doctor->error = -ENOMEM;
     return;
   }
+  snprintf(own, sizeof own, "%schown -R %u:%u ", doctor_mend_sudo(), geteuid(), getegid());
+  snprintf(make, sizeof make, "%sinstall -d -m 700 -o %u -g %u ", doctor_mend_sudo(), geteuid(), getegid());
   cut_to_existing(existing, &stat_buf);
   there = strcmp(existing, path) == 0;
-  if (there && !S_ISDIR(stat_buf.st_mode)) {
-    buf_printf(&mend, "mv '%s' '%s.old'", path, path);
-    doctor_say(doctor, DOCTOR_FAIL, name, mend.data, "%s is no directory", path);
-  } else if (there && stat_buf.st_uid != geteuid() && stat_buf.st_uid != 0) {
-    buf_printf(&mend, "%schown -R %u:%u '%s'", doctor_mend_sudo(), geteuid(), getegid(), path);
-    doctor_say(doctor, DOCTOR_FAIL, name, mend.data, "%s belongs to uid %u", path, stat_buf.st_uid);
-  } else if (ours_to_write && access(existing, W_OK | X_OK) < 0) {
-    buf_printf(&mend, "%schown -R %u:%u '%s'", doctor_mend_sudo(), geteuid(), getegid(), existing);
-    doctor_say(doctor, DOCTOR_FAIL, name, mend.data,
-               "%s: %s cannot be written (%s); XDG_STATE_HOME can name another place", path, existing, strerror(errno));
-  } else if (there && (stat_buf.st_mode & (S_IWGRP | S_IWOTH))) {
-    buf_printf(&mend, "chmod go-w '%s'", path);
-    doctor_say(doctor, DOCTOR_WARN, name, mend.data, "%s can be written by other users (mode %04o)", path,
-               stat_buf.st_mode & 07777U);
-  } else {
+  if (there && !S_ISDIR(stat_buf.st_mode))
+    say_directory(doctor, DOCTOR_FAIL, name, "rm -i ", path, "is no directory");
+  else if (there && stat_buf.st_uid != geteuid() && stat_buf.st_uid != 0)
+    say_directory(doctor, ours_to_write ? DOCTOR_FAIL : DOCTOR_WARN, name, own, path, "belongs to another user");
+  else if (ours_to_write && access(existing, W_OK | X_OK) < 0)
+    say_directory(doctor, DOCTOR_FAIL, name, there ? own : make, path,
+                  there ? "cannot be written" : "cannot be made; XDG_STATE_HOME can name another place");
+  else if (there && (stat_buf.st_mode & (S_IWGRP | S_IWOTH)))
+    say_directory(doctor, DOCTOR_WARN, name, "chmod go-w ", path, "can be written by other users");
+  else
     doctor_say(doctor, DOCTOR_OK, name, NULL, "%s%s", path, there ? "" : " (made when it is needed)");
-  }
 }
 
 void doctor_check_directories(struct doctor *doctor)

@@ -91,20 +91,33 @@ void doctor_check_kernel(struct doctor *doctor)
   check_landlock(doctor);
 }
 
-/* A child in new namespaces, which then uses the capabilities that a new user namespace gives: AppArmor may let the
- * namespace be made and take those. 0 or -errno. */
-static int try_namespaces(int flags)
+/* What a child does in its new namespaces. */
+static bool needs_nothing(void)
+{
+  return true;
+}
+
+/* AppArmor may let a user namespace be made and take its capabilities. */
+static bool makes_mounts_private(void)
+{
+  return mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0;
+}
+
+static bool mounts_proc(void)
+{
+  return mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) == 0;
+}
+
+/* A child in new namespaces that tries what act does. 0 or -errno. */
+static int try_namespaces(int flags, bool (*act)(void))
 {
   long pid = syscall(SYS_clone, flags | SIGCHLD, 0, 0, 0, 0);
   int status;
 
   if (pid < 0)
     return -errno;
-  if (pid == 0) {
-    bool works = !(flags & CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0;
-
-    _exit(works ? 0 : errno);
-  }
+  if (pid == 0)
+    _exit(act() ? 0 : errno);
   if (waitpid((pid_t)pid, &status, 0) < 0)
     return -errno;
   return WIFEXITED(status) ? -WEXITSTATUS(status) : -EIO;
@@ -186,6 +199,20 @@ static void explain_namespaces(struct doctor *doctor, const char *what, int erro
         what, strerror(error));
 }
 
+/* Where parts of /proc are covered, the kernel lets nobody have a new one that would show them. */
+static void check_proc(struct doctor *doctor)
+{
+  int r = try_namespaces(CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS, mounts_proc);
+
+  if (r == 0)
+    doctor_say(doctor, DOCTOR_OK, "proc", NULL, "a new one can be mounted");
+  else
+    doctor_say(doctor, DOCTOR_FAIL, "proc",
+               "start the container with --security-opt systempaths=unconfined (podman: --security-opt unmask=ALL)",
+               "a new one cannot be mounted (%s): parts of the one here are covered, as container runtimes do",
+               strerror(-r));
+}
+
 void doctor_check_namespaces(struct doctor *doctor)
 {
   static const struct {
@@ -198,7 +225,8 @@ void doctor_check_namespaces(struct doctor *doctor)
   };
 
   for (size_t i = 0; i < MEM_COUNT(kinds); i++) {
-    int r = try_namespaces(CLONE_NEWUSER | kinds[i].flag);
+    int r = try_namespaces(CLONE_NEWUSER | kinds[i].flag,
+                           kinds[i].flag == CLONE_NEWNS ? makes_mounts_private : needs_nothing);
 
     if (r < 0) {
       explain_namespaces(doctor, kinds[i].name, -r);
@@ -207,4 +235,5 @@ void doctor_check_namespaces(struct doctor *doctor)
   }
   doctor_say(doctor, DOCTOR_OK, "user namespaces", NULL,
              "this user can make user, mount, pid, net, ipc, uts and cgroup namespaces, with capabilities in them");
+  check_proc(doctor);
 }

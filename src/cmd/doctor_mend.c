@@ -72,6 +72,20 @@ void doctor_mend_install(const char *package, struct buf *out)
     buf_printf(out, "install the package %s of this distribution", package);
 }
 
+void doctor_mend_quote(const char *path, struct buf *out)
+{
+  buf_append_byte(out, '\'');
+  for (const char *at = path; *at; at++) {
+    if (*at == '\'')
+      buf_append_str(out, "'\\''");
+    else if ((unsigned char)*at < ' ' || *at == '\177')
+      buf_append_str(out, "'?'");
+    else
+      buf_append_byte(out, *at);
+  }
+  buf_append_byte(out, '\'');
+}
+
 /* The installed profile names the usual places of sbx; one that stands elsewhere goes into its copy. */
 void doctor_mend_apparmor(const struct doctor *doctor, struct buf *out)
 {

@@ -282,11 +282,11 @@ static int spawn_bwrap(struct launch *launch, const struct plan *plan, const str
   if (r < 0)
     return err_set(err, ENOENT, "engine: bubblewrap (bwrap) is not installed; install it, for example with "
                                 "`sudo apt-get install bubblewrap`");
-  if (launch->count > BWRAP_ARGS_MAX)
+  if (launch->count + plan->argv.count > BWRAP_ARGS_MAX)
     return err_set(err, E2BIG,
-                   "engine: the view takes %zu arguments and bubblewrap accepts %d; hide or protect directories instead "
-                   "of the files in them",
-                   launch->count, BWRAP_ARGS_MAX);
+                   "engine: %zu arguments of the command and %zu for the view of files; bubblewrap accepts %d in all: hide "
+                   "or protect directories instead of the files in them, or pass the command's arguments in a file",
+                   plan->argv.count, launch->count, BWRAP_ARGS_MAX);
   fd = buf_error(&launch->args) ? buf_error(&launch->args) : memfd_sealed("sbx-args", buf_span(&launch->args));
   r = fd < 0 ? fd : hand_over(launch, fd);
   if (r < 0)

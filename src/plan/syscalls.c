@@ -114,6 +114,7 @@ static const struct seccomp_row always[] = {
   REFUSE("settimeofday", EPERM, "the machine's clock"),
   REFUSE("stime", EPERM, "the machine's clock"),
   REFUSE("clock_settime", EPERM, "the machine's clock"),
+  REFUSE("clock_settime64", EPERM, "the machine's clock"),
   REFUSE("iopl", EPERM, "ports of the machine"),
   REFUSE("ioperm", EPERM, "ports of the machine"),
   REFUSE("vhangup", EPERM, "the caller's terminal"),

@@ -151,7 +151,7 @@ static int report_end(const struct run_request *request, struct engine_run *run,
     log_line(LOG_NOTICE, "the command was ended after its time limit (limits.timeout)");
     return RUN_EXIT_TIMEOUT;
   }
-  if (executed)
+  if (executed || exit_status > 128) /* or a signal was quicker than the command's execve */
     return exit_status;
   log_line(LOG_ERROR, "%s: could not be executed inside (the program or its interpreter is not visible there, or is for "
                       "another machine)",
@@ -165,7 +165,8 @@ static int run_started(const struct run_request *request, struct engine_run *run
   struct proxy proxy = PROXY_INIT;
   char run_id[CONTROL_RUN_ID_BYTES];
   struct supervise supervise = { .engine = run, .proxy = &proxy, .summary = &summary,
-                                 .timeout_ms = request->plan->limits.timeout_ms, .signals = signals };
+                                 .timeout_ms = request->plan->limits.timeout_ms,
+                                 .own_session = request->plan->new_session, .signals = signals };
   bool timed_out;
   int status;
 
@@ -191,14 +192,12 @@ int run_command(const struct run_request *request)
   struct limits limits = LIMITS_INIT;
   struct engine_run run = ENGINE_RUN_INIT;
   int terminal = request->facts->terminal ? open_foreground() : -1;
-  const struct sigaction ignore = { .sa_handler = SIG_IGN };
   sigset_t handled;
   fd_autoclose int signals = -1;
   int status = RUN_EXIT_FAILED;
 
   supervise_signals(&handled);
   sigprocmask(SIG_BLOCK, &handled, NULL);
-  sigaction(SIGPIPE, &ignore, NULL); /* our own messages may go to a pipe that nobody reads any more */
   signals = signalfd(-1, &handled, SFD_CLOEXEC | SFD_NONBLOCK);
   if (signals < 0 || start(request, &limits, &run, &err) < 0)
     log_line(LOG_ERROR, "%s", err.code ? err.message : "signalfd failed");

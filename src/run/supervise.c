@@ -22,6 +22,9 @@
 /* What a command gets to clean up after its time was up, before it is killed. */
 #define SUPERVISE_GRACE_MS 2000
 
+/* How often to look whether there is a command to pass a signal on to. */
+#define SUPERVISE_PENDING_MS 1
+
 enum supervise_clock {
   SUPERVISE_RUNNING,
   SUPERVISE_TERMINATED, /* the time was up and SIGTERM was sent */
@@ -34,24 +37,53 @@ struct state {
   uint64_t deadline_ns; /* 0: none */
   bool ended;
   int status;
+  sigset_t pending; /* signals to be passed on as soon as there is a command */
+  bool has_pending;
 };
 
 void supervise_signals(sigset_t *set)
 {
-  static const int handled[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2,
-                                 SIGWINCH, SIGTSTP, SIGCONT, SIGCHLD };
+  static const int handled[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH, SIGTSTP, SIGCONT };
+  const struct sigaction fresh = { .sa_handler = SIG_DFL };
 
   sigemptyset(set);
-  for (size_t i = 0; i < MEM_COUNT(handled); i++)
-    sigaddset(set, handled[i]);
+  sigaddset(set, SIGPIPE); /* our own messages may go to a pipe that nobody reads any more */
+  sigaddset(set, SIGCHLD);
+  sigaction(SIGCHLD, &fresh, NULL); /* a caller that ignores it would leave us nobody to wait for */
+  for (size_t i = 0; i < MEM_COUNT(handled); i++) {
+    struct sigaction now;
+
+    if (sigaction(handled[i], NULL, &now) == 0 && now.sa_handler != SIG_IGN)
+      sigaddset(set, handled[i]);
+  }
 }
 
 static void pass_on(struct state *state, int number)
 {
   pid_t command = engine_command(state->supervise->engine);
 
-  if (command > 0)
-    (void)kill(command, number);
+  if (command < 0) {
+    sigaddset(&state->pending, number);
+    state->has_pending = true;
+    return;
+  }
+  (void)kill(command, number);
+  /* In a session of its own the command's process group is orphaned, and the kernel takes SIGTSTP for nothing. */
+  if (number == SIGTSTP && state->supervise->own_session)
+    (void)kill(command, SIGSTOP);
+}
+
+/* What came before there was a command. */
+static void pass_pending(struct state *state)
+{
+  if (!state->has_pending || engine_command(state->supervise->engine) < 0)
+    return;
+  state->has_pending = false;
+  for (int number = 1; number <= 64; number++) {
+    if (sigismember(&state->pending, number) == 1)
+      pass_on(state, number);
+  }
+  sigemptyset(&state->pending);
 }
 
 static void reap(struct state *state)
@@ -80,6 +112,8 @@ static void handle_signal(struct state *state, const struct signalfd_siginfo *in
     reap(state);
     return;
   }
+  if (number == SIGPIPE)
+    return;
   if (!from_terminal && !from_inside)
     pass_on(state, number);
   if (number == SIGTSTP)
@@ -109,6 +143,8 @@ static int wait_ms(const struct state *state)
 {
   uint64_t now = clock_mono_ns();
 
+  if (state->has_pending)
+    return SUPERVISE_PENDING_MS;
   if (!state->deadline_ns)
     return -1;
   if (state->deadline_ns <= now)
@@ -137,6 +173,7 @@ int supervise_wait(struct supervise *supervise, bool *ret_timed_out)
   struct state state = { .supervise = supervise };
   struct proxy *proxy = supervise->proxy;
 
+  sigemptyset(&state.pending);
   if (supervise->timeout_ms)
     state.deadline_ns = clock_mono_ns() + supervise->timeout_ms * UINT64_C(1000000);
   reap(&state);
@@ -161,6 +198,7 @@ int supervise_wait(struct supervise *supervise, bool *ret_timed_out)
       if (fds[0].revents)
         read_signals(&state);
     }
+    pass_pending(&state);
     keep_time(&state);
   }
   *ret_timed_out = state.clock != SUPERVISE_RUNNING;

@@ -63,9 +63,8 @@ int landlock_create(const struct landlock_rights *want, struct err *err, struct 
   if (fd < 0)
     return err_set_errno(err, errno, "landlock: cannot make a ruleset");
   if (ret_handled)
-    *ret_handled = (struct landlock_rights){ .fs = attr.handled_access_fs,
-                                             .net = attr.handled_access_net,
-                                             .scope = attr.scoped };
+    *ret_handled =
+        (struct landlock_rights){ .fs = attr.handled_access_fs, .net = attr.handled_access_net, .scope = attr.scoped };
   *ret_ruleset = (int)fd;
   return 0;
 }

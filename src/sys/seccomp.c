@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <seccomp.h>
+#include <string.h>
 #include <unistd.h>
 
 static void release(scmp_filter_ctx *context)
@@ -46,17 +47,49 @@ static void add_compare(struct scmp_arg_cmp *list, unsigned *count, enum seccomp
   }
 }
 
-static int add_row(scmp_filter_ctx context, const struct seccomp_row *row)
+/* The number of a call that is newer than the library in use, or -1. From 424 on a call has one number on every
+ * architecture. */
+static int newer_number(const char *name)
 {
-  int number = seccomp_syscall_resolve_name(row->name);
+  static const struct {
+    const char *name;
+    int number;
+  } newer[] = { { "open_tree_attr", 467 } };
+
+  for (size_t i = 0; i < MEM_COUNT(newer); i++) {
+    if (strcmp(name, newer[i].name) == 0)
+      return newer[i].number;
+  }
+  return -1;
+}
+
+static int add_row(scmp_filter_ctx context, const struct seccomp_row *row, int number)
+{
   struct scmp_arg_cmp compare[2];
   unsigned count = 0;
 
-  if (number == __NR_SCMP_ERROR)
-    return 0;
   add_compare(compare, &count, row->test, row->arg, row->mask, row->value);
   add_compare(compare, &count, row->also, row->also_arg, row->also_mask, row->also_value);
   return seccomp_rule_add_array(context, action(row->answer, row->error), number, count, compare);
+}
+
+/* Adds the rows whose calls the library knows, or the others: those it can take by number only while the context has no
+ * second architecture, and so they are not refused to that one. */
+static int add_rows(scmp_filter_ctx context, const struct seccomp_filter *filter, bool known, struct err *err)
+{
+  for (size_t i = 0; i < filter->count; i++) {
+    const struct seccomp_row *row = &filter->rows[i];
+    int number = seccomp_syscall_resolve_name(row->name);
+    int r;
+
+    if ((number != __NR_SCMP_ERROR) != known)
+      continue;
+    number = known ? number : newer_number(row->name);
+    r = known || number >= 0 ? add_row(context, row, number) : 0;
+    if (r < 0)
+      return err_set_errno(err, -r, "system call filter: row %zu (%s)", i, row->name);
+  }
+  return 0;
 }
 
 /* The 32-bit architecture whose programs this machine's kernel may run; 0 where there is none that libseccomp knows. */
@@ -82,6 +115,9 @@ static int build(const struct seccomp_filter *filter, struct err *err, scmp_filt
 
   if (!context)
     return err_set(err, ENOMEM, "system call filter: out of memory");
+  r = add_rows(context, filter, false, err);
+  if (r < 0)
+    return r;
   r = seccomp_attr_set(context, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
   if (r == 0 && filter->foreign && foreign_arch())
     r = seccomp_arch_add(context, foreign_arch());
@@ -89,11 +125,9 @@ static int build(const struct seccomp_filter *filter, struct err *err, scmp_filt
     r = seccomp_attr_set(context, SCMP_FLTATR_CTL_OPTIMIZE, 2);
   if (r < 0)
     return err_set_errno(err, -r, "system call filter");
-  for (size_t i = 0; i < filter->count; i++) {
-    r = add_row(context, &filter->rows[i]);
-    if (r < 0)
-      return err_set_errno(err, -r, "system call filter: row %zu (%s)", i, filter->rows[i].name);
-  }
+  r = add_rows(context, filter, true, err);
+  if (r < 0)
+    return r;
   *ret_context = context;
   context = NULL;
   return 0;

@@ -81,13 +81,19 @@ static bool bind_to_caller(struct child *child)
   return false;
 }
 
+/* Nothing is blocked, and nothing handled. What the caller itself was told to ignore stays ignored, as nohup(1) wants it;
+ * but not SIGCHLD, without which nobody can be waited for. */
 static void reset_signals(void)
 {
-  struct sigaction action = { .sa_handler = SIG_DFL };
+  struct sigaction fresh = { .sa_handler = SIG_DFL };
   sigset_t none;
 
-  for (int number = 1; number <= 64; number++)
-    (void)sigaction(number, &action, NULL);
+  for (int number = 1; number <= 64; number++) {
+    struct sigaction now;
+
+    if (sigaction(number, NULL, &now) == 0 && (now.sa_handler != SIG_IGN || number == SIGCHLD))
+      (void)sigaction(number, &fresh, NULL);
+  }
   sigemptyset(&none);
   (void)sigprocmask(SIG_SETMASK, &none, NULL);
 }

@@ -2,12 +2,18 @@
 import json
 import os
 
+import pytest
+
+from harness import descriptors
 from harness.procs import descendants, wait_until
 
 LIST = """
 import os, json
-listing = os.open("/proc/self/fd", os.O_RDONLY)
-print(json.dumps(sorted(int(fd) for fd in os.listdir(listing) if int(fd) != listing)), flush=True)
+def is_open(fd):
+    try: os.fstat(fd)
+    except OSError: return False
+    return True
+print(json.dumps([fd for fd in range(1024) if is_open(fd)]))
 """
 
 EVERY_ARGV = """
@@ -22,28 +28,15 @@ print(json.dumps(seen))
 """
 
 
-def high_descriptors(path, *numbers):
-    """path opened for writing at exactly these numbers."""
-    fd = os.open(path, os.O_RDWR | os.O_CREAT)
-    for number in numbers:
-        os.dup2(fd, number, inheritable=True)
-    os.close(fd)
-
-
 def test_no_descriptor_but_the_standard_ones(sbx, project):
     """P7, F2: descriptors 33 and 251 of the caller do not exist inside."""
-    high_descriptors(project.path("../outside"), 33, 251)
-    try:
-        result = sbx.python(LIST, pass_fds=(33, 251))
-    finally:
-        os.close(33)
-        os.close(251)
+    path = project.path("../outside")
+    result = sbx.python(LIST, prefix=descriptors.prefix(f"33={path}", f"251={path}", f"3={path}", f"12={path}"))
     assert result.json == [0, 1, 2]
 
 
 def test_no_descriptor_in_any_process_inside(sbx, project):
     """P7, F2: neither in the sandbox's first process, from which they could be taken through /proc/1/fd."""
-    high_descriptors(project.path("../outside"), 33)
     code = """
 import os, json
 found = []
@@ -54,10 +47,7 @@ for pid in filter(str.isdigit, os.listdir("/proc")):
     except OSError: pass
 print(json.dumps(found))
 """
-    try:
-        result = sbx.python(code, pass_fds=(33,))
-    finally:
-        os.close(33)
+    result = sbx.python(code, prefix=descriptors.prefix(f"33={project.path('../outside')}"))
     for link in result.json:
         assert "outside" not in link and "policy" not in link and "socket:" not in link, result
 
@@ -65,15 +55,18 @@ print(json.dumps(found))
 def test_named_descriptor_is_passed(sbx, project):
     """--fd N: that one, under its own number, and usable."""
     path = project.write("../outside", "secret of descriptor nine")
-    high_descriptors(path, 9, 12)
-    try:
-        listed = sbx.python(LIST, "--fd", "9", pass_fds=(9, 12)).json
-        text = sbx.python("import os; print(os.pread(9, 100, 0).decode())", "--fd", "9", pass_fds=(9, 12)).ok().out
-    finally:
-        os.close(9)
-        os.close(12)
-    assert listed == [0, 1, 2, 9]
+    prefix = descriptors.prefix(f"9={path}", f"12={path}")
+    assert sbx.python(LIST, "--fd", "9", prefix=prefix).json == [0, 1, 2, 9]
+    text = sbx.python("import os; print(os.pread(9, 100, 0).decode())", "--fd", "9", prefix=prefix).ok().out
     assert text == "secret of descriptor nine\n"
+
+
+@pytest.mark.parametrize("number", [3, 4, 10, 11, 99, 100, 255, 1000])
+def test_named_descriptor_of_any_number(sbx, project, number):
+    """Whatever numbers sbx uses for itself."""
+    path = project.write("../outside", "secret")
+    result = sbx.python(LIST, "--fd", str(number), prefix=descriptors.prefix(f"{number}={path}"))
+    assert result.json == [0, 1, 2, number]
 
 
 def test_named_descriptor_that_is_not_open_is_refused(sbx):
@@ -99,14 +92,13 @@ def test_no_argv_shows_policy_or_values(sbx, project):
     policy = project.policy("../../policy.json", network={"allow": ["internal-name.test"]},
                             filesystem={"hide": ["~/src/app/hidden-thing"]}, env={"set": {"TOKEN": "hunter2-value"}})
     project.write("hidden-thing", "x")
-    process = sbx.start("run", "--policy", policy, "--env", "PASSED", "--", "sh", "-c",
-                        "wget -q -O- http://internal-name.test/ >/dev/null 2>&1; echo ready; exec sleep 1000",
-                        env={"PASSED": "passed-value"})
+    project.write("busy", "curl -s http://internal-name.test/ >/dev/null 2>&1; echo ready; exec sleep 1000")
+    process = sbx.start("run", "--policy", policy, "--env", "PASSED", "--", "sh", "busy", env={"PASSED": "passed-value"})
     assert process.stdout.readline() == b"ready\n"
-    lines = [p.read("cmdline").decode("latin-1") for p in descendants() if p.name not in ("sh", "sleep")]
+    lines = [p.read("cmdline").decode("latin-1") for p in descendants()]
     process.kill()
     process.communicate()
-    assert len(lines) >= 2
+    assert len(lines) >= 4
     for line in lines:
         for secret in ("internal-name", "hidden-thing", "hunter2", "passed-value"):
             assert secret not in line, line

@@ -1,5 +1,5 @@
-/* A chunked body in two readings: the framing that the proxy follows piece by piece, and a plain decoder that is written
- * the other way round, over the whole text. Whatever the proxy lets pass the decoder must read to the same end. */
+/* A chunked body in two readings: the framing that the proxy follows piece by piece, and a plain decoder that is
+ * written the other way round, over the whole text. Whatever the proxy lets pass the decoder reads to the same end. */
 #include "fuzz/fuzz.h"
 
 #include "base/num.h"

@@ -1,6 +1,6 @@
-/* A request or response head, as the proxy gets it from inside or from an origin: however it comes in pieces the scanner
- * says the same; and whatever is accepted goes on as a head that is accepted again, means the same and carries nothing of
- * the hop. */
+/* A request or response head, as the proxy gets it from inside or from an origin: however it comes in pieces the
+ * scanner says the same; and whatever is accepted goes on as a head that is accepted again, means the same and carries
+ * nothing of the hop. */
 #include "fuzz/fuzz.h"
 
 #include "proxy/http_body.h"

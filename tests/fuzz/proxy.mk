@@ -1,7 +1,9 @@
 # The proxy's fuzz targets; the variables are those of tests/fuzz/local.mk.
-fuzz_proxy_programs = tests/fuzz/fuzz_http_body tests/fuzz/fuzz_http_head
+fuzz_proxy_programs = tests/fuzz/fuzz_dns tests/fuzz/fuzz_http_body tests/fuzz/fuzz_http_head tests/fuzz/fuzz_socks5 \
+  tests/fuzz/fuzz_tls_hello
 check_PROGRAMS += $(fuzz_proxy_programs)
-EXTRA_DIST += tests/fuzz/corpus/http_body tests/fuzz/corpus/http_head
+EXTRA_DIST += tests/fuzz/corpus/dns tests/fuzz/corpus/http_body tests/fuzz/corpus/http_head tests/fuzz/corpus/socks5 \
+  tests/fuzz/corpus/tls_hello
 if !FUZZING
 TESTS += $(fuzz_proxy_programs)
 endif
@@ -15,3 +17,18 @@ tests_fuzz_fuzz_http_head_SOURCES = tests/fuzz/fuzz_http_head.c $(fuzz_driver)
 tests_fuzz_fuzz_http_head_CPPFLAGS = $(fuzz_cppflags)
 tests_fuzz_fuzz_http_head_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_fuzz_http_head_LDADD = libproxy.a libpolicy.a libbase.a
+
+tests_fuzz_fuzz_dns_SOURCES = tests/fuzz/fuzz_dns.c $(fuzz_driver)
+tests_fuzz_fuzz_dns_CPPFLAGS = $(fuzz_cppflags)
+tests_fuzz_fuzz_dns_LDFLAGS = $(fuzz_ldflags)
+tests_fuzz_fuzz_dns_LDADD = libproxy.a libpolicy.a libbase.a
+
+tests_fuzz_fuzz_socks5_SOURCES = tests/fuzz/fuzz_socks5.c $(fuzz_driver)
+tests_fuzz_fuzz_socks5_CPPFLAGS = $(fuzz_cppflags)
+tests_fuzz_fuzz_socks5_LDFLAGS = $(fuzz_ldflags)
+tests_fuzz_fuzz_socks5_LDADD = libproxy.a libpolicy.a libbase.a
+
+tests_fuzz_fuzz_tls_hello_SOURCES = tests/fuzz/fuzz_tls_hello.c $(fuzz_driver)
+tests_fuzz_fuzz_tls_hello_CPPFLAGS = $(fuzz_cppflags)
+tests_fuzz_fuzz_tls_hello_LDFLAGS = $(fuzz_ldflags)
+tests_fuzz_fuzz_tls_hello_LDADD = libproxy.a libpolicy.a libbase.a

@@ -3,6 +3,7 @@ import itertools
 import os
 import shutil
 import signal
+import subprocess
 import sys
 
 import pytest
@@ -11,6 +12,7 @@ from harness import procs, sbx as harness_sbx, term, tree
 from lab import space, world as lab_world
 
 TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+TEST_PATIENCE = 300  # seconds
 SCRATCH = ("/tmp", "/var/tmp", "/dev/shm")
 
 numbers = itertools.count(1)
@@ -66,8 +68,21 @@ def litter():
     return tree.snapshot(*own, f"{space.BASE}/tmp", f"{space.BASE}/run")
 
 
+def hung(_number, _frame):
+    raise AssertionError(f"hung; still there: {procs.descendants()}")
+
+
 @pytest.fixture(autouse=True)
-def nothing_left(world):
+def watchdog():
+    """No test waits for ever, whatever it reads from."""
+    signal.signal(signal.SIGALRM, hung)
+    signal.alarm(TEST_PATIENCE)
+    yield
+    signal.alarm(0)
+
+
+@pytest.fixture(autouse=True)
+def nothing_left(world, watchdog):
     """Holds for every test (P4, P6, F40): afterwards there is no process, no mount and no file that was not before."""
     before, mounts = litter(), procs.mounts()
     yield
@@ -87,7 +102,7 @@ def project(lab, nothing_left):
     project = harness_sbx.Project(next(numbers))
     project.make_repository()
     yield project
-    shutil.rmtree(project.base, onerror=make_writable)
+    remove(project)
 
 
 @pytest.fixture
@@ -95,13 +110,13 @@ def plain(lab, nothing_left):
     """A home with a project directory that is in no git work tree."""
     project = harness_sbx.Project(next(numbers))
     yield project
-    shutil.rmtree(project.base, onerror=make_writable)
+    remove(project)
 
 
-def make_writable(function, path, _error):
-    os.chmod(os.path.dirname(path), 0o700)
-    os.chmod(path, 0o700)
-    function(path)
+def remove(project):
+    """Also what has mode 0, of tests and of sbx's own."""
+    subprocess.run(["chmod", "-R", "u+rwX", project.base], stderr=subprocess.DEVNULL)
+    shutil.rmtree(project.base)
 
 
 @pytest.fixture

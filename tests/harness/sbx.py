@@ -6,6 +6,7 @@ import subprocess
 from lab import space
 
 PYTHON = "/usr/bin/python3"
+RAN = "(the-command-has-started)\n"
 PATIENCE = 60  # seconds until a run counts as hung
 
 
@@ -141,10 +142,20 @@ class Sbx:
     def run(self, *args, **options):
         return self("run", *args, **options)
 
-    def python(self, code, *args, arguments=(), **options):
-        """Runs Python code inside with `sbx run ARGS -- python3 -c CODE ARGUMENTS`."""
-        return self.run(*args, "--", PYTHON, "-I", "-c", code, *arguments, **options)
+    def checked(self, words, options, more):
+        """Runs words and makes sure that they were run: else what must not happen would not happen either."""
+        may_refuse = more.pop("may_refuse", False)
+        result = self.run(*options, "--", *words, **more)
+        ran = result.err.startswith(RAN) or f"\n{RAN}" in result.err
+        assert ran or (may_refuse and result.code == 125), result
+        result.err = result.err.replace(RAN, "", 1)
+        return result
 
-    def shell(self, script, *args, **options):
-        """Runs `sbx run ARGS -- sh -c SCRIPT`."""
-        return self.run(*args, "--", "/bin/sh", "-c", script, **options)
+    def python(self, code, *options, arguments=(), **more):
+        """Runs Python code inside with `sbx run OPTIONS -- python3 -c CODE ARGUMENTS`. It has run, unless may_refuse."""
+        code = f"import sys; sys.stderr.write({RAN!r}); sys.stderr.flush()\n" + code
+        return self.checked([PYTHON, "-I", "-c", code, *arguments], options, more)
+
+    def shell(self, script, *options, **more):
+        """Runs `sbx run OPTIONS -- sh -c SCRIPT`. It has run, unless may_refuse."""
+        return self.checked(["/bin/sh", "-c", f"echo '{RAN.strip()}' >&2\n" + script], options, more)

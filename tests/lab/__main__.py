@@ -21,9 +21,10 @@ def main():
     arguments = parser.parse_args()
     copies = dict(item.split("=", 1) for item in arguments.copy)
     space.enter([*arguments.need, os.getcwd()] if not copies else arguments.need, copies, arguments.uid)
-    if arguments.world:
-        from lab import world
-        world.World()
+    if not arguments.world:
+        os.execvp(arguments.command[0], arguments.command)
+    from lab import world
+    world.World()
     status = subprocess.run(arguments.command).returncode
     sys.exit(128 - status if status < 0 else status)
 

@@ -56,12 +56,13 @@ def unmount(target):
     check(libc.umount2(os.fsencode(target), 2), f"umount {target}")  # MNT_DETACH
 
 
-def unshare():
+def unshare(kinds):
+    """New namespaces of these kinds; for a plain user within a new user namespace, with its own uid."""
     uid, gid = os.geteuid(), os.getegid()
     if uid == 0:
-        check(libc.unshare(CLONE_NEWNET | CLONE_NEWNS), "unshare")
+        check(libc.unshare(kinds), "unshare")
         return
-    check(libc.unshare(CLONE_NEWUSER | CLONE_NEWNET | CLONE_NEWNS), "unshare (user namespaces needed)")
+    check(libc.unshare(CLONE_NEWUSER | kinds), "unshare (user namespaces needed)")
     for name, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
         with open(f"/proc/self/{name}", "w") as file:
             file.write(text)
@@ -179,7 +180,7 @@ def enter(needed=(), copies=None, uid=None):
     """
     if os.geteuid() != 0 and uid not in (None, os.geteuid()):
         raise SystemExit("lab: only root can become another user")
-    unshare()
+    unshare(CLONE_NEWNET | CLONE_NEWNS)
     mount("none", "/", None, MS_REC | MS_PRIVATE)
     set_up_network()
     mount_scratch(list(needed), copies or {})

@@ -1,5 +1,8 @@
 # Unit tests of base, sys, plan and cmd. A program links the archive that it tests and those below it, and nothing else.
 unit_base_libs = libbase.a $(CMOCKA_LIBS)
+unit_sys_libs = libsys.a libbase.a $(SECCOMP_LIBS) $(CMOCKA_LIBS)
+unit_plan_libs = libplan.a libpolicy.a libsys.a libbase.a $(SECCOMP_LIBS) $(JSONC_LIBS) $(CMOCKA_LIBS)
+EXTRA_DIST += tests/unit/bpf.h tests/unit/temp.h
 
 if HAVE_CMOCKA
 check_PROGRAMS += tests/unit/test_base_err
@@ -55,5 +58,65 @@ TESTS += tests/unit/test_base_clock
 tests_unit_test_base_clock_SOURCES = tests/unit/test_base_clock.c
 tests_unit_test_base_clock_CPPFLAGS = $(unit_cppflags)
 tests_unit_test_base_clock_LDADD = $(unit_base_libs)
+
+check_PROGRAMS += tests/unit/test_sys_seccomp
+TESTS += tests/unit/test_sys_seccomp
+tests_unit_test_sys_seccomp_SOURCES = tests/unit/test_sys_seccomp.c
+tests_unit_test_sys_seccomp_CPPFLAGS = $(unit_cppflags)
+tests_unit_test_sys_seccomp_LDADD = $(unit_sys_libs)
+
+check_PROGRAMS += tests/unit/test_sys_path
+TESTS += tests/unit/test_sys_path
+tests_unit_test_sys_path_SOURCES = tests/unit/test_sys_path.c
+tests_unit_test_sys_path_CPPFLAGS = $(unit_cppflags)
+tests_unit_test_sys_path_LDADD = $(unit_sys_libs)
+
+check_PROGRAMS += tests/unit/test_sys_scm
+TESTS += tests/unit/test_sys_scm
+tests_unit_test_sys_scm_SOURCES = tests/unit/test_sys_scm.c
+tests_unit_test_sys_scm_CPPFLAGS = $(unit_cppflags)
+tests_unit_test_sys_scm_LDADD = $(unit_sys_libs)
+
+check_PROGRAMS += tests/unit/test_sys_memfd
+TESTS += tests/unit/test_sys_memfd
+tests_unit_test_sys_memfd_SOURCES = tests/unit/test_sys_memfd.c
+tests_unit_test_sys_memfd_CPPFLAGS = $(unit_cppflags)
+tests_unit_test_sys_memfd_LDADD = $(unit_sys_libs)
+
+check_PROGRAMS += tests/unit/test_sys_spawn
+TESTS += tests/unit/test_sys_spawn
+tests_unit_test_sys_spawn_SOURCES = tests/unit/test_sys_spawn.c
+tests_unit_test_sys_spawn_CPPFLAGS = $(unit_cppflags)
+tests_unit_test_sys_spawn_LDADD = $(unit_sys_libs)
+
+check_PROGRAMS += tests/unit/test_sys_proc
+TESTS += tests/unit/test_sys_proc
+tests_unit_test_sys_proc_SOURCES = tests/unit/test_sys_proc.c
+tests_unit_test_sys_proc_CPPFLAGS = $(unit_cppflags)
+tests_unit_test_sys_proc_LDADD = $(unit_sys_libs)
+
+check_PROGRAMS += tests/unit/test_sys_cgroup
+TESTS += tests/unit/test_sys_cgroup
+tests_unit_test_sys_cgroup_SOURCES = tests/unit/test_sys_cgroup.c
+tests_unit_test_sys_cgroup_CPPFLAGS = $(unit_cppflags)
+tests_unit_test_sys_cgroup_LDADD = $(unit_sys_libs)
+
+check_PROGRAMS += tests/unit/test_sys_probe
+TESTS += tests/unit/test_sys_probe
+tests_unit_test_sys_probe_SOURCES = tests/unit/test_sys_probe.c
+tests_unit_test_sys_probe_CPPFLAGS = $(unit_cppflags)
+tests_unit_test_sys_probe_LDADD = $(unit_sys_libs)
+
+check_PROGRAMS += tests/unit/test_sys_netns
+TESTS += tests/unit/test_sys_netns
+tests_unit_test_sys_netns_SOURCES = tests/unit/test_sys_netns.c
+tests_unit_test_sys_netns_CPPFLAGS = $(unit_cppflags)
+tests_unit_test_sys_netns_LDADD = $(unit_sys_libs)
+
+check_PROGRAMS += tests/unit/test_plan_syscalls
+TESTS += tests/unit/test_plan_syscalls
+tests_unit_test_plan_syscalls_SOURCES = tests/unit/test_plan_syscalls.c
+tests_unit_test_plan_syscalls_CPPFLAGS = $(unit_cppflags) $(SECCOMP_CFLAGS)
+tests_unit_test_plan_syscalls_LDADD = $(unit_plan_libs)
 
 endif

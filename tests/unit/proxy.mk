@@ -57,6 +57,19 @@ tests_unit_test_proxy_man_SOURCES = tests/unit/test_proxy_man.c
 tests_unit_test_proxy_man_CPPFLAGS = $(unit_cppflags) -DMAN_DIR='"$(abs_top_srcdir)/man"'
 tests_unit_test_proxy_man_LDADD = $(unit_proxy_libs)
 
+check_PROGRAMS += tests/unit/test_proxy_socks5
+TESTS += tests/unit/test_proxy_socks5
+tests_unit_test_proxy_socks5_SOURCES = tests/unit/test_proxy_socks5.c
+tests_unit_test_proxy_socks5_CPPFLAGS = $(unit_cppflags)
+tests_unit_test_proxy_socks5_LDADD = $(unit_proxy_libs)
+
+check_PROGRAMS += tests/unit/test_proxy_tls_hello
+TESTS += tests/unit/test_proxy_tls_hello
+tests_unit_test_proxy_tls_hello_SOURCES = tests/unit/test_proxy_tls_hello.c
+tests_unit_test_proxy_tls_hello_CPPFLAGS = $(unit_cppflags) \
+  -DCORPUS_DIR='"$(abs_top_srcdir)/tests/fuzz/corpus/tls_hello"'
+tests_unit_test_proxy_tls_hello_LDADD = $(unit_proxy_libs)
+
 # A build without confinement has nothing to test here.
 if SELF_CONFINE
 check_PROGRAMS += tests/unit/test_proxy_confine

@@ -209,6 +209,36 @@ static void test_covers_port(void **state)
   rule_free(&rule);
 }
 
+static void test_overlaps(void **state)
+{
+  static const struct {
+    const char *a;
+    const char *b;
+    bool overlap;
+  } rows[] = {
+    { "a.test", "a.test:22", true },       { "a.test", "b.test", false },
+    { "a.b.test", "*.b.test", true },      { "b.test", "*.b.test", false },
+    { "*.b.test", "*.a.b.test", true },    { "*.b.test", "*.c.test", false },
+    { "*.b.test", "*.b.test", true },      { "*", "a.test", true },
+    { "*", "10.0.0.0/8", true },           { "*", "*:22", true },
+    { "10.0.0.0/8", "10.1.0.0/16", true }, { "10.0.0.0/8", "11.0.0.0/8", false },
+    { "10.0.0.0/8", "a.test", false },     { "localhost", "localhost:22", true },
+    { "localhost", "a.test", false },      { "::/0", "10.0.0.0/8", false },
+  };
+
+  (void)state;
+  for (size_t i = 0; i < MEM_COUNT(rows); i++) {
+    struct policy_rule a;
+    struct policy_rule b;
+    assert_int_equal(rule_parse(span_of(rows[i].a), NULL, &a), 0);
+    assert_int_equal(rule_parse(span_of(rows[i].b), NULL, &b), 0);
+    unit_assert_row(rule_overlaps(&a, &b) == rows[i].overlap, rows[i].a, rows[i].b);
+    unit_assert_row(rule_overlaps(&b, &a) == rows[i].overlap, rows[i].b, rows[i].a);
+    rule_free(&a);
+    rule_free(&b);
+  }
+}
+
 /* The canonical text parses to the same rule. */
 static void test_canonical_property(void **state)
 {
@@ -251,8 +281,13 @@ static void test_canonical_property(void **state)
 int main(void)
 {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_grammar), cmocka_unit_test(test_embedded_nul), cmocka_unit_test(test_messages),
-    cmocka_unit_test(test_covers),  cmocka_unit_test(test_covers_port),  cmocka_unit_test(test_canonical_property),
+    cmocka_unit_test(test_grammar),
+    cmocka_unit_test(test_embedded_nul),
+    cmocka_unit_test(test_messages),
+    cmocka_unit_test(test_covers),
+    cmocka_unit_test(test_covers_port),
+    cmocka_unit_test(test_overlaps),
+    cmocka_unit_test(test_canonical_property),
   };
 
   return cmocka_run_group_tests(tests, NULL, NULL);

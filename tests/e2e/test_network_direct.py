@@ -1,0 +1,129 @@
+"""One way out (P2): whatever does not go through the proxy is refused at once and reaches nobody."""
+import pytest
+
+ATTEMPT = """
+import errno, json, socket, sys, time
+answers = {}
+def attempt(name, function):
+    begin = time.monotonic()
+    try:
+        function()
+        answers[name] = "done"
+    except OSError as error:
+        answers[name] = errno.errorcode.get(error.errno, str(error))
+def tcp(address, port):
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    s = socket.socket(family); s.settimeout(40); s.connect((address, port))
+def udp(address, port):
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    s = socket.socket(family, socket.SOCK_DGRAM); s.settimeout(2)
+    s.connect((address, port)); s.send(b"out"); s.send(b"out"); s.recv(10)
+for item in sys.argv[1:]:
+    kind, address, port = item.split("|")
+    attempt(item, lambda: {"tcp": tcp, "udp": udp}[kind](address, int(port)))
+print(json.dumps(answers))
+"""
+
+ADDRESSES = ["192.0.2.10", "10.0.0.1", "169.254.169.254", "8.8.8.8", "2001:db8::10", "fe80::1%lo", "::ffff:192.0.2.10"]
+# ENETUNREACH: the namespace has no route. ETIMEDOUT or EAGAIN would be a wait.
+AT_ONCE = {"ECONNREFUSED", "ENETUNREACH", "EHOSTUNREACH", "EADDRNOTAVAIL", "EINVAL", "EACCES", "EPERM"}
+
+
+@pytest.mark.parametrize("port", [80, 443, 22, 53])
+def test_direct_tcp_is_refused_at_once(sbx, lab, port):
+    """P2"""
+    answers = sbx.python(ATTEMPT, "--allow", "*:*", arguments=[f"tcp|{a}|{port}" for a in ADDRESSES]).json
+    for item, answer in answers.items():
+        assert answer in AT_ONCE, (item, answer)
+    assert lab.connections == []
+
+
+@pytest.mark.parametrize("port", [53, 123, 443, 5353])
+def test_direct_udp_is_refused_at_once(sbx, lab, port):
+    """P2"""
+    answers = sbx.python(ATTEMPT, "--allow", "*:*", arguments=[f"udp|{a}|{port}" for a in ADDRESSES]).json
+    for item, answer in answers.items():
+        assert answer in AT_ONCE, (item, answer)
+    assert lab.datagrams == [] and lab.dns.queries == []
+
+
+def test_loopback_of_the_host_is_not_reached(sbx, lab):
+    """P2: 127.0.0.1 inside is the sandbox's own."""
+    items = [f"tcp|{a}|{p}" for a in ("127.0.0.1", "127.0.0.2", "::1", "0.0.0.0") for p in (80, 8080, 7)]
+    answers = sbx.python(ATTEMPT, "--allow", "*:*", arguments=items).json
+    assert "done" not in answers.values(), answers
+    assert lab.connections == []
+
+
+def test_icmp_and_raw_sockets_are_refused(sbx):
+    """P2, F6"""
+    code = """
+import socket
+for args in ((socket.AF_INET, socket.SOCK_RAW, 1), (socket.AF_INET, socket.SOCK_DGRAM, 1), (socket.AF_INET6, socket.SOCK_RAW, 58),
+             (socket.AF_INET6, socket.SOCK_DGRAM, 58), (socket.AF_PACKET, socket.SOCK_RAW, 0x300), (socket.AF_INET, 10, 33),
+             (socket.AF_INET, socket.SOCK_SEQPACKET, 132), (socket.AF_INET, socket.SOCK_STREAM, 262)):
+    try: s = socket.socket(*args)
+    except OSError: continue
+    try: s.connect(("192.0.2.10" if args[0] == socket.AF_INET else "2001:db8::10", 80)); s.send(b"x"); print("sent", args)
+    except OSError: pass
+print("end")
+"""
+    assert sbx.python(code).ok().out == "end\n"
+
+
+def test_only_loopback_exists(sbx):
+    """P2, P7"""
+    result = sbx.python("import socket; print(socket.if_nameindex())").ok()
+    assert result.out == "[(1, 'lo')]\n"
+
+
+def test_own_servers_work(sbx):
+    """Programs inside talk to each other on loopback, also past the proxy variables."""
+    code = """
+import http.server, threading, urllib.request
+for host in ("127.0.0.1", "localhost"):
+    server = http.server.ThreadingHTTPServer((host, 0), http.server.SimpleHTTPRequestHandler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    print(urllib.request.urlopen(f"http://{host}:{server.server_port}/README").read().decode().strip())
+import socket
+s = socket.create_server(("::1", 0), family=socket.AF_INET6)
+c = socket.create_connection(s.getsockname()[:2]); c.send(b"six"); print(s.accept()[0].recv(9).decode())
+"""
+    assert sbx.python(code).ok().out == "a project\na project\nsix\n"
+
+
+def test_proxy_port_is_there_on_loopback_only(sbx):
+    code = """
+import socket
+for address in ("127.0.0.1",):
+    socket.create_connection((address, 3128)).close()
+print("fine")
+"""
+    assert sbx.python(code).ok().out == "fine\n"
+
+
+def test_sandbox_cannot_take_over_the_proxys_port(sbx, lab):
+    """A program inside that binds the port again, or closes it, does not weaken the verdict."""
+    code = """
+import socket
+for option in (socket.SO_REUSEADDR, socket.SO_REUSEPORT):
+    for address in ("127.0.0.1", "0.0.0.0"):
+        s = socket.socket(); s.setsockopt(socket.SOL_SOCKET, option, 1)
+        try: s.bind((address, 3128)); s.listen(); print("bound", option, address)
+        except OSError: pass
+"""
+    sbx.python(code).ok()
+    assert lab.connections == []
+
+
+def test_two_runs_do_not_share_a_network(sbx):
+    """P5, P7: a server of one run is not reached from the other."""
+    first = sbx.start("run", "--", "/usr/bin/python3", "-c", """
+import socket
+s = socket.create_server(("127.0.0.1", 4567)); print("ready", flush=True); s.accept(); print("reached", flush=True)
+""")
+    assert first.stdout.readline() == b"ready\n"
+    answers = sbx.python(ATTEMPT, arguments=["tcp|127.0.0.1|4567"]).json
+    first.kill()
+    out, _ = first.communicate()
+    assert answers == {"tcp|127.0.0.1|4567": "ECONNREFUSED"} and out == b""
