@@ -70,6 +70,12 @@ tests_unit_test_proxy_tls_hello_CPPFLAGS = $(unit_cppflags) \
   -DCORPUS_DIR='"$(abs_top_srcdir)/tests/fuzz/corpus/tls_hello"'
 tests_unit_test_proxy_tls_hello_LDADD = $(unit_proxy_libs)
 
+check_PROGRAMS += tests/unit/test_proxy_dns
+TESTS += tests/unit/test_proxy_dns
+tests_unit_test_proxy_dns_SOURCES = tests/unit/test_proxy_dns.c
+tests_unit_test_proxy_dns_CPPFLAGS = $(unit_cppflags) $(CARES_CFLAGS)
+tests_unit_test_proxy_dns_LDADD = $(unit_proxy_libs)
+
 # A build without confinement has nothing to test here.
 if SELF_CONFINE
 check_PROGRAMS += tests/unit/test_proxy_confine
