@@ -10,7 +10,7 @@
 #include "policy/host.h"
 #include "policy/limits.h"
 
-/* A header, a question, and an OPT record without options: the least buffer that dns_build_answer() never finds short. */
+/* A header, a question, an OPT record without options: the least buffer that dns_build_answer() never finds short. */
 #define DNS_ANSWER_MIN_BYTES (12 + 255 + 4 + 11)
 
 enum dns_rcode {
@@ -56,9 +56,9 @@ struct dns_answer {
  * query never has. NOTIMP: not the operation QUERY. REFUSED: a class other than IN. BADVERS: EDNS above version 0. */
 int dns_parse_query(struct span message, struct err *err, struct dns_query *ret_query);
 
-/* Writes the answer to a query into out. Its length; -ENOSPC when not even the question fits in size bytes; -EINVAL when
- * an address is not of the family that was asked for. Where only the addresses do not fit, none is written and the TC
- * bit is set, so size is min(query->udp_size, room) over UDP and as large as DNS goes over TCP. */
+/* Writes the answer to a query into out. Its length; -ENOSPC when not even the question fits in size bytes; -EINVAL
+ * when an address is not of the family that was asked for. Where only the addresses do not fit, none is written and the
+ * TC bit is set, so size is min(query->udp_size, room) over UDP and as large as DNS goes over TCP. */
 int dns_build_answer(const struct dns_query *query, const struct dns_answer *answer, char *out, size_t size);
 
 /* Takes one message off the front of what came over TCP (RFC 7766): 1 with the message and the bytes it takes, length

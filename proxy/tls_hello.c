@@ -116,14 +116,15 @@ static int scan_record(struct tls_hello_scan *scan, struct span bytes, struct er
   if (r <= 0)
     return r;
   end = scan->record + RECORD_HEADER_BYTES + len;
+  /* Before the fragment is looked at: the answer must not depend on how much of it is there. */
+  if (end > LIMITS_TLS_HELLO_BYTES)
+    return err_set(err, E2BIG, "the records of the hello pass %d bytes", LIMITS_TLS_HELLO_BYTES);
   fragment = span_sub(bytes, scan->record + RECORD_HEADER_BYTES, len);
   known = check_message(head, fill_head(scan, fragment, head), err, &message_len);
   if (known < 0)
     return known;
   if (known && scan->held + len > message_len)
     return err_set(err, EBADMSG, "bytes after the hello in its record");
-  if (end > LIMITS_TLS_HELLO_BYTES)
-    return err_set(err, E2BIG, "the records of the hello pass %d bytes", LIMITS_TLS_HELLO_BYTES);
   if (bytes.len < end)
     return 0;
   memcpy(scan->head, head, sizeof head);

@@ -34,8 +34,8 @@ struct tls_hello {
 };
 
 /* Looks for the end of the hello in bytes, which start at its first record and only grow between calls.
- * 1 with the length of its records in *ret_len; 0 when more is needed; or, as soon as a byte is wrong, with the cause in
- * err:
+ * 1 with the length of its records in *ret_len; 0 when more is needed; or, as soon as a byte is wrong, with the cause
+ * in err:
  *   -EPROTONOSUPPORT  not TLS, or a hello in the form of SSL 2
  *   -EBADMSG          a record or the message's header is not well formed, or the record holds more than the hello
  *   -E2BIG            past LIMITS_TLS_HELLO_BYTES

@@ -44,7 +44,8 @@
 #define BWRAP_ARGS_BYTES (64 * 1024 * 1024)
 #define BWRAP_ARGS_MAX 8990 /* it refuses 9,000 */
 #define BWRAP_FDS_MAX 64
-#define BWRAP_SETTLE_NS 100000
+#define BWRAP_SETTLE_NS 100000 /* first pause between two looks */
+#define BWRAP_SETTLE_MAX_NS 20000000
 #define OUT_OF_MEMORY(err) err_set((err), ENOMEM, "out of memory")
 
 struct launch {
@@ -425,22 +426,25 @@ static int verify(int root, const struct plan_op *op, struct err *err)
 static bool is_covered_later(const struct plan *plan, size_t index)
 {
   for (size_t i = index + 1; i < plan->ops.count; i++) {
-    if (plan->ops.items[i].kind != PLAN_SEAL && strcmp(plan->ops.items[i].target, plan->ops.items[index].target) == 0)
+    if (plan->ops.items[i].kind != PLAN_SEAL && path_is_within(plan->ops.items[index].target, plan->ops.items[i].target))
       return true;
   }
   return false;
 }
 
-/* Waits until init has dropped its capabilities. The end of the status pipe tells that bubblewrap gave up. */
+/* Waits until init has dropped its capabilities. The end of the status pipe tells that bubblewrap gave up. There is no event
+ * to wait for; the pauses grow with the time that has passed, so that a hundred starts at once do not spend it on looking. */
 static int await_mounts(struct engine_run *run, struct err *err)
 {
-  static const struct timespec pause = { .tv_nsec = BWRAP_SETTLE_NS };
+  struct timespec pause = { .tv_nsec = BWRAP_SETTLE_NS };
   struct pollfd status = { .fd = run->status_fd, .events = POLLIN };
   uint64_t capabilities = UINT64_MAX;
 
   while (proc_effective_capabilities(run->init, &capabilities) == 0 && capabilities != 0) {
     if (ppoll(&status, 1, &pause, NULL) > 0)
       break;
+    if (pause.tv_nsec < BWRAP_SETTLE_MAX_NS)
+      pause.tv_nsec += pause.tv_nsec / 8;
   }
   if (capabilities != 0 || poll(&status, 1, 0) > 0)
     return err_set(err, EIO, "isolation: bubblewrap could not make the view of files (its message stands above)");

@@ -127,12 +127,22 @@ static int pass_callers(const struct policy *policy, const struct facts *facts, 
 
     if (name.len == entry.len || name.len == 0)
       continue;
-    if (!is_passed(policy, name))
-      r = strv_add_span(&plan->env_left_out, name);
-    else if (!is_set(plan, name))
+    if (is_passed(policy, name) && !is_set(plan, name))
       r = strv_add_span(&plan->env, entry);
     if (r < 0)
       return r;
+  }
+  return 0;
+}
+
+static int name_left_out(const struct facts *facts, struct plan *plan)
+{
+  for (size_t i = 0; i < facts->environment.count; i++) {
+    struct span entry = span_of(facts->environment.items[i]);
+    struct span name = span_sub(entry, 0, span_find(entry, '='));
+
+    if (name.len < entry.len && name.len && !is_set(plan, name) && strv_add_span(&plan->env_left_out, name) < 0)
+      return -ENOMEM;
   }
   return 0;
 }
@@ -186,6 +196,8 @@ int build_env(const struct policy *policy, const struct facts *facts, struct err
     r = set_proxy(plan);
   for (size_t i = 0; i < policy->env_set.count && r == 0; i++)
     r = set(plan, policy->env_set.items[i].name, policy->env_set.items[i].value);
+  if (r == 0)
+    r = name_left_out(facts, plan);
   if (r == 0)
     strv_sort(&plan->env);
   return r < 0 ? OUT_OF_MEMORY(err) : 0;

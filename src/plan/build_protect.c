@@ -2,7 +2,8 @@
  *
  * A protected path is mounted read-only on itself. A mount point can be neither renamed nor removed, but a directory
  * above it can, and a new one made in its place would be writable; so each directory between the writable tree and the
- * protected path becomes a mount point as well, a writable one ("pinned").
+ * protected path becomes a mount point as well, a writable one ("pinned"). Such a mount would cover what is mounted below
+ * the directory before it, so it takes its place by name among the visible trees.
  *
  * A protected name that is a symbolic link cannot be mounted on. Where the link leads is protected instead.
  *
@@ -37,9 +38,10 @@ static bool is_unprotected(const struct policy *policy, const struct facts *fact
 static int bind_in_place(const struct plan_op *cover, const char *path, enum plan_op_kind kind, const char *why,
                          const struct facts *facts, struct err *err, struct plan *plan)
 {
+  enum plan_stage stage = kind == PLAN_BIND_RW ? PLAN_STAGE_VISIBLE : PLAN_STAGE_PROTECT;
   mem_autofree char *source = ops_source_of(cover, path);
   const struct fact_path *fact = source ? facts_path(facts, source) : NULL;
-  struct plan_op *op = source ? ops_add(plan, PLAN_STAGE_PROTECT, kind, source, path, why) : NULL;
+  struct plan_op *op = source ? ops_add(plan, stage, kind, source, path, why) : NULL;
 
   if (!op)
     return OUT_OF_MEMORY(err);
@@ -47,21 +49,27 @@ static int bind_in_place(const struct plan_op *cover, const char *path, enum pla
     op->device = fact->device;
     op->inode = fact->inode;
   }
+  ops_place(plan);
   return 0;
 }
 
+/* Every directory above path that lies in a writable tree of the host and is no mount point yet, also above the tree that
+ * shows path itself: that may stand in another one. */
 static int pin_ancestors(const char *path, const struct facts *facts, struct err *err, struct plan *plan)
 {
-  const struct plan_op *cover = ops_covering(plan, path);
   mem_autofree char *ancestor = mem_strndup(path, strlen(path));
 
   if (!ancestor)
     return OUT_OF_MEMORY(err);
-  for (char *at = ancestor + strlen(cover->target) + 1; (at = strchr(at, '/')); *at++ = '/') {
-    int r;
+  for (char *at = ancestor + 1; (at = strchr(at, '/')); *at++ = '/') {
+    const struct plan_op *cover;
+    int r = 0;
 
     *at = '\0';
-    r = bind_in_place(ops_covering(plan, ancestor), ancestor, PLAN_BIND_RW, "pinned", facts, err, plan);
+    cover = ops_covering(plan, ancestor);
+    if (cover && cover->kind == PLAN_BIND_RW && cover->stage == PLAN_STAGE_VISIBLE &&
+        strcmp(cover->target, ancestor) != 0)
+      r = bind_in_place(cover, ancestor, PLAN_BIND_RW, "pinned", facts, err, plan);
     if (r < 0)
       return r;
   }
@@ -71,14 +79,9 @@ static int pin_ancestors(const char *path, const struct facts *facts, struct err
 /* name is where a writable tree shows something. */
 static int protect_at(const char *name, const struct facts *facts, struct err *err, struct plan *plan)
 {
-  const struct plan_op *cover = ops_covering(plan, name);
-  int r;
+  int r = pin_ancestors(name, facts, err, plan);
 
-  if (strcmp(cover->target, name) == 0) {
-    /* The user made this very path writable, or it is the workspace: the narrower word wins. */
-    return bind_in_place(cover, name, PLAN_BIND_RO, "protect", facts, err, plan);
-  }
-  r = pin_ancestors(name, facts, err, plan);
+  /* Where the user made this very path writable, or it is the workspace, the narrower word wins. */
   return r < 0 ? r : bind_in_place(ops_covering(plan, name), name, PLAN_BIND_RO, "protect", facts, err, plan);
 }
 

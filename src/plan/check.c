@@ -23,14 +23,25 @@ static bool is_canonical(const char *path)
   return true;
 }
 
-static int check_op(const struct plan_op *op, enum plan_stage before, struct err *err)
+static int check_order(const struct plan_op *op, const struct plan_op *before, struct err *err)
+{
+  if (!before)
+    return 0;
+  if (op->stage < before->stage)
+    return err_set(err, EINVAL, "plan: %s: %s after stage %s", op->target, plan_stage_name(op->stage),
+                   plan_stage_name(before->stage));
+  if (op->stage == PLAN_STAGE_VISIBLE && before->stage == PLAN_STAGE_VISIBLE && strcmp(op->target, before->target) <= 0)
+    return err_set(err, EINVAL, "plan: %s: mounted after %s", op->target, before->target);
+  if (op->stage == PLAN_STAGE_PROTECT && op->kind != PLAN_BIND_RO)
+    return err_set(err, EINVAL, "plan: %s: protection that is not read-only", op->target);
+  return 0;
+}
+
+static int check_op(const struct plan_op *op, struct err *err)
 {
   bool kernel =
       path_is_within(op->target, "/proc") || path_is_within(op->target, "/sys") || path_is_within(op->target, "/dev");
 
-  if (op->stage < before)
-    return err_set(err, EINVAL, "plan: %s: %s after stage %s", op->target, plan_stage_name(op->stage),
-                   plan_stage_name(before));
   if (!is_canonical(op->target))
     return err_set(err, EINVAL, "plan: %s: not a canonical path", op->target);
   if (ops_is_bind(op) && (!op->source || !is_canonical(op->source)))
@@ -48,16 +59,17 @@ static int check_op(const struct plan_op *op, enum plan_stage before, struct err
 
 int plan_check(const struct plan *plan, struct err *err)
 {
-  enum plan_stage before = PLAN_STAGE_SYSTEM;
   const struct plan_op *cover;
   const struct plan_op *last;
 
   for (size_t i = 0; i < plan->ops.count; i++) {
-    int r = check_op(&plan->ops.items[i], before, err);
+    const struct plan_op *op = &plan->ops.items[i];
+    int r = check_op(op, err);
 
+    if (r == 0)
+      r = check_order(op, i ? op - 1 : NULL, err);
     if (r < 0)
       return r;
-    before = plan->ops.items[i].stage;
   }
   last = plan->ops.count ? &plan->ops.items[plan->ops.count - 1] : NULL;
   if (!last || last->kind != PLAN_SEAL || strcmp(last->target, "/") != 0)

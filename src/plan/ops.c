@@ -32,6 +32,22 @@ struct plan_op *ops_add(struct plan *plan, enum plan_stage stage, enum plan_op_k
   return op->target && (op->source || !source) ? op : NULL;
 }
 
+void ops_place(struct plan *plan)
+{
+  struct plan_op *items = plan->ops.items;
+  size_t at = plan->ops.count - 1;
+  struct plan_op moved = items[at];
+
+  for (; at > 0; at--) {
+    const struct plan_op *before = &items[at - 1];
+
+    if (before->stage < moved.stage || (before->stage == moved.stage && strcmp(before->target, moved.target) <= 0))
+      break;
+    items[at] = *before;
+  }
+  items[at] = moved;
+}
+
 const struct plan_op *ops_covering(const struct plan *plan, const char *path)
 {
   for (size_t i = plan->ops.count; i > 0; i--) {

@@ -10,6 +10,9 @@
 struct plan_op *ops_add(struct plan *plan, enum plan_stage stage, enum plan_op_kind kind, const char *source,
                         const char *target, const char *why);
 
+/* Moves the operation that was added last to its place by target among those of its stage: it covers nothing there. */
+void ops_place(struct plan *plan);
+
 /* The operation that decides what stands at an absolute path so far: the last one whose target the path lies within,
  * since what is mounted later covers what was mounted there or below before. NULL when there is none. */
 const struct plan_op *ops_covering(const struct plan *plan, const char *path);

@@ -37,8 +37,9 @@ enum plan_stage {
   PLAN_STAGE_KERNEL, /* /dev, /proc, /sys and their masks */
   PLAN_STAGE_PRIVATE, /* /tmp, /var/tmp, /run */
   PLAN_STAGE_HOME, /* the private home */
-  PLAN_STAGE_VISIBLE, /* toolchains, workspace, read, write, sockets: parents before children */
-  PLAN_STAGE_PROTECT, /* read-only inside writable trees, and their ancestors pinned */
+  /* Toolchains, workspace, read, write, sockets, and pinned ancestors of what is protected: parents before children. */
+  PLAN_STAGE_VISIBLE,
+  PLAN_STAGE_PROTECT, /* read-only inside writable trees */
   PLAN_STAGE_HIDE, /* hidden paths, masked host sockets */
   PLAN_STAGE_SEAL,
 };

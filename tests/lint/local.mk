@@ -6,3 +6,8 @@ EXTRA_DIST += tests/lint/run \
   tests/lint/selftest.py tests/lint/shell.py tests/lint/sizes.py tests/lint/sources.py tests/lint/text.py \
   tests/lint/tidy.py
 EXTRA_DIST += tests/bench/bench tests/bench/bare.py tests/bench/client.py tests/bench/server.py
+# The suites that run the programs, for ./dev test and for distributions.
+EXTRA_DIST += tests/run-suite tests/lab tests/harness tests/e2e tests/attack examples
+
+dist-hook:
+	find "$(distdir)" -name __pycache__ -prune -exec rm -rf {} +

@@ -36,7 +36,7 @@ def documented(page):
 
 def commands():
     """The commands that `sbx --help` lists, and those that sbx(1) has an entry for."""
-    shown = set(re.findall(r"(?m)^\s+(?:sbx )?([a-z]+)\b", help_text()))
+    shown = set(re.findall(r"(?m)^\s+sbx ([a-z]+)\b", help_text()))
     described = set(re.findall(r"(?m)^\.It Cm (\w+)", sources.read("man/sbx.1")))
     return shown, described
 

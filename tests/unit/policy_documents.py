@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """The schema, sbx-policy(5) and the profiles say what the table of keys in policy/keys.c says.
 
 Python's standard library only. Run by make check in the build directory, with $srcdir set.

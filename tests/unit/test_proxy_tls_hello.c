@@ -123,6 +123,7 @@ static const struct scan_row scan_rows[] = {
     "empty record" },
   { "record too long", SPAN_INIT("\x16\x03\x01\x40\x01"), -EBADMSG, "16385 bytes" },
   { "record of the longest length", SPAN_INIT("\x16\x03\x01\x40\x00"), -E2BIG, "records of the hello pass" },
+  { "the same with a wrong message", SPAN_INIT("\x16\x03\x01\x40\x00\x02"), -E2BIG, "records of the hello pass" },
   { "a server's hello", SPAN_INIT("\x16\x03\x01\x00\x30\x02"), -EBADMSG, "type 2" },
   { "a request for a hello", SPAN_INIT("\x16\x03\x01\x00\x04\x00"), -EBADMSG, "type 0" },
   { "message too long", SPAN_INIT("\x16\x03\x01\x02\x00\x01\x01\x00\x00"), -E2BIG, "65536 bytes" },
