@@ -1,0 +1,86 @@
+#include "proxy/identity.h"
+
+#include "proxy/http_head.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define TLS_HANDSHAKE 22
+
+/* Longest method that is looked for; the registry's longest has 16 bytes. */
+#define METHOD_BYTES_MAX 24
+
+static bool is_free_name(const struct host *host)
+{
+  return host->kind == HOST_ADDR || strcmp(host->name, "localhost") == 0;
+}
+
+static enum identity_answer refuse(struct err *err, const char *cause)
+{
+  err_set(err, EACCES, "%s", cause);
+  return IDENTITY_REFUSE;
+}
+
+static enum identity_answer judge_hello(const struct tls_hello *hello, const struct policy *policy,
+                                        const struct host *host, uint16_t port, struct err *err)
+{
+  if (hello->has_ech && host->kind == HOST_NAME)
+    return refuse(err, "its ClientHello is encrypted (ECH), so it cannot be told which host it is for");
+  if (!hello->has_name)
+    return is_free_name(host) ? IDENTITY_PASS : refuse(err, "its ClientHello names no host");
+  if (host->kind == HOST_NAME && strcmp(hello->host.name, host->name) == 0)
+    return IDENTITY_PASS;
+  /* An address was allowed by a rule on addresses; the name must be allowed by itself. */
+  if (host->kind == HOST_ADDR && decide_target(policy, &hello->host, port).allow)
+    return IDENTITY_PASS;
+  err_set(err, EACCES, "its ClientHello names %s", hello->host.name);
+  return IDENTITY_REFUSE;
+}
+
+static enum identity_answer look_at_tls(struct identity *identity, const struct policy *policy,
+                                        const struct host *host, uint16_t port, struct span bytes, struct err *err)
+{
+  char scratch[LIMITS_TLS_HELLO_BYTES];
+  struct tls_hello hello;
+  size_t len;
+  int r = tls_hello_scan(&identity->scan, bytes, err, &len);
+
+  if (r == 0)
+    return IDENTITY_MORE;
+  if (r > 0)
+    r = tls_hello_parse(span_sub(bytes, 0, len), scratch, err, &hello);
+  return r < 0 ? IDENTITY_REFUSE : judge_hello(&hello, policy, host, port, err);
+}
+
+/* A method, a space, and something visible: what only a request line begins with. */
+static enum identity_answer look_for_request(const struct host *host, struct span bytes, struct err *err)
+{
+  static const struct span preface = SPAN_INIT("PRI * HTTP/2.0\r\n");
+  size_t len = 0;
+
+  if (span_starts_with(bytes, preface))
+    return is_free_name(host) ? IDENTITY_PASS : refuse(err, "HTTP/2 in the clear cannot be judged; use TLS");
+  if (bytes.len < preface.len && span_starts_with(preface, bytes))
+    return IDENTITY_MORE;
+  while (len < bytes.len && len <= METHOD_BYTES_MAX && bytes.ptr[len] >= 'A' && bytes.ptr[len] <= 'Z')
+    len++;
+  if (len == bytes.len && len <= METHOD_BYTES_MAX)
+    return IDENTITY_MORE;
+  if (len < 3 || len > METHOD_BYTES_MAX || bytes.ptr[len] != ' ')
+    return IDENTITY_PASS;
+  if (len + 1 == bytes.len)
+    return IDENTITY_MORE;
+  /* Origin-form, absolute-form or the asterisk. */
+  return bytes.ptr[len + 1] == '/' || bytes.ptr[len + 1] == '*' || span_is_alpha(bytes.ptr[len + 1]) ? IDENTITY_HTTP
+                                                                                                       : IDENTITY_PASS;
+}
+
+enum identity_answer identity_look(struct identity *identity, const struct policy *policy, const struct host *host,
+                                   uint16_t port, struct span bytes, struct err *err)
+{
+  if (!bytes.len)
+    return IDENTITY_MORE;
+  if ((unsigned char)bytes.ptr[0] == TLS_HANDSHAKE)
+    return look_at_tls(identity, policy, host, port, bytes, err);
+  return look_for_request(host, bytes, err);
+}

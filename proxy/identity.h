@@ -1,0 +1,31 @@
+/* identity: whether the first bytes of a tunnel name its target (DESIGN 8, "One identity"; F54, F55). Pure.
+ *
+ * A tunnel was allowed for a name; what is sent through it must be for that name, or an allowed host would be the door to
+ * another one behind the same addresses.
+ */
+#ifndef SBX_PROXY_IDENTITY_H
+#define SBX_PROXY_IDENTITY_H
+
+#include "policy/decide.h"
+#include "proxy/tls_hello.h"
+
+enum identity_answer {
+  IDENTITY_MORE, /* too few bytes to tell */
+  IDENTITY_PASS, /* names the target, or names nothing that could differ */
+  IDENTITY_HTTP, /* cleartext HTTP/1: each request has to be judged by itself */
+  IDENTITY_REFUSE, /* names another host, or cannot be told to name this one: err has the cause */
+};
+
+struct identity {
+  struct tls_hello_scan scan;
+};
+
+/* Looks at the bytes that a client has sent first through a tunnel to host:port. bytes only grow between calls.
+ * TLS: the whole ClientHello is read. Its server name must be the target; none is right only for an address or for
+ * `localhost`. An encrypted ClientHello is refused where the target is a name: the outer name proves nothing.
+ * HTTP/2 in the clear is refused where the target is a name, since its requests cannot be judged here.
+ * Anything else passes. */
+enum identity_answer identity_look(struct identity *identity, const struct policy *policy, const struct host *host,
+                                   uint16_t port, struct span bytes, struct err *err);
+
+#endif
