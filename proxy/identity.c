@@ -7,9 +7,6 @@
 
 #define TLS_HANDSHAKE 22
 
-/* Longest method that is looked for; the registry's longest has 16 bytes. */
-#define METHOD_BYTES_MAX 24
-
 static bool is_free_name(const struct host *host)
 {
   return host->kind == HOST_ADDR || strcmp(host->name, "localhost") == 0;
@@ -52,27 +49,38 @@ static enum identity_answer look_at_tls(struct identity *identity, const struct 
   return r < 0 ? IDENTITY_REFUSE : judge_hello(&hello, policy, host, port, err);
 }
 
-/* A method, a space, and something visible: what only a request line begins with. */
+static bool has_version(struct span line)
+{
+  for (size_t i = 0; i + 5 <= line.len; i++) {
+    if (span_equal_nocase(span_sub(line, i, 5), SPAN("HTTP/")))
+      return true;
+  }
+  return false;
+}
+
+/* A first line that an HTTP server might take for a request: a token, a space, and "HTTP/" somewhere. Servers skip empty
+ * lines in front of it (RFC 9112, 2.2), so they are skipped here. A line that does not end is waited for: passing its
+ * beginning would let the rest follow unseen. */
 static enum identity_answer look_for_request(const struct host *host, struct span bytes, struct err *err)
 {
-  static const struct span preface = SPAN_INIT("PRI * HTTP/2.0\r\n");
-  size_t len = 0;
+  static const struct span preface = SPAN_INIT("PRI * HTTP/2.0");
+  size_t token = 0;
+  size_t end;
 
+  while (bytes.len && (bytes.ptr[0] == '\r' || bytes.ptr[0] == '\n'))
+    bytes = span_sub(bytes, 1, bytes.len);
+  while (token < bytes.len && http_head_is_token((unsigned char)bytes.ptr[token]))
+    token++;
+  if (token == bytes.len && bytes.len < LIMITS_HTTP_HEAD_BYTES)
+    return IDENTITY_MORE;
+  if (token == 0 || (token < bytes.len && bytes.ptr[token] != ' ' && bytes.ptr[token] != '\t'))
+    return IDENTITY_PASS;
+  end = span_find(bytes, '\n');
+  if (end == bytes.len && bytes.len < LIMITS_HTTP_HEAD_BYTES)
+    return IDENTITY_MORE;
   if (span_starts_with(bytes, preface))
     return is_free_name(host) ? IDENTITY_PASS : refuse(err, "HTTP/2 in the clear cannot be judged; use TLS");
-  if (bytes.len < preface.len && span_starts_with(preface, bytes))
-    return IDENTITY_MORE;
-  while (len < bytes.len && len <= METHOD_BYTES_MAX && bytes.ptr[len] >= 'A' && bytes.ptr[len] <= 'Z')
-    len++;
-  if (len == bytes.len && len <= METHOD_BYTES_MAX)
-    return IDENTITY_MORE;
-  if (len < 3 || len > METHOD_BYTES_MAX || bytes.ptr[len] != ' ')
-    return IDENTITY_PASS;
-  if (len + 1 == bytes.len)
-    return IDENTITY_MORE;
-  /* Origin-form, absolute-form or the asterisk. */
-  return bytes.ptr[len + 1] == '/' || bytes.ptr[len + 1] == '*' || span_is_alpha(bytes.ptr[len + 1]) ? IDENTITY_HTTP
-                                                                                                       : IDENTITY_PASS;
+  return end == bytes.len || has_version(span_sub(bytes, 0, end)) ? IDENTITY_HTTP : IDENTITY_PASS;
 }
 
 enum identity_answer identity_look(struct identity *identity, const struct policy *policy, const struct host *host,

@@ -12,7 +12,7 @@
 enum identity_answer {
   IDENTITY_MORE, /* too few bytes to tell */
   IDENTITY_PASS, /* names the target, or names nothing that could differ */
-  IDENTITY_HTTP, /* cleartext HTTP/1: each request has to be judged by itself */
+  IDENTITY_HTTP, /* what may be cleartext HTTP/1: each request has to be judged by itself */
   IDENTITY_REFUSE, /* names another host, or cannot be told to name this one: err has the cause */
 };
 
