@@ -8,13 +8,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-static void audit_unknown(struct proxy *proxy)
-{
-  audit_write(
-      proxy->audit,
-      &(struct audit_record){ .event = "request", .via = "http", .verdict = AUDIT_DENY, .reason = REASON_BAD_REQUEST });
-}
-
 /* The first bytes: which front? */
 static void on_first(void *data)
 {
@@ -29,13 +22,8 @@ static void on_first(void *data)
     conn_end(conn);
     return;
   }
-  if (sniff_first(first) == SNIFF_HTTP) {
-    http_start(conn, first);
-    return;
-  }
-  /* It speaks something else: no answer of ours would be understood. */
-  audit_unknown(proxy);
-  conn_end(conn);
+  /* TLS or SOCKS on this port: the client will hardly understand, but a person who looks at the bytes will. */
+  http_start(conn, first, sniff_first(first) == SNIFF_HTTP ? NULL : "this port speaks HTTP");
 }
 
 static void on_timer(void *data)

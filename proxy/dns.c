@@ -242,8 +242,9 @@ static bool is_answerable(const struct dns_query *query, const struct dns_answer
 
   if (answer->count == 0)
     return true;
-  if ((query->type != DNS_TYPE_A && query->type != DNS_TYPE_AAAA) || query->question.len == 0 ||
-      answer->rcode != DNS_NOERROR || answer->count > UINT16_MAX)
+  /* The type is 0 where there is no question. */
+  if ((query->type != DNS_TYPE_A && query->type != DNS_TYPE_AAAA) || answer->rcode != DNS_NOERROR ||
+      answer->count > UINT16_MAX)
     return false;
   for (size_t i = 0; i < answer->count; i++)
     if (answer->addrs[i].family != family)

@@ -312,6 +312,12 @@ static void begin_request(struct http *http, const struct http_head *head, size_
     answer(http, &over_limit, SPAN(""), 431, "the request head is too large");
     return;
   }
+  /* What is here of the body is looked at first, so that a broken one is not even begun at the origin. */
+  if (!http_body_fits(&http->request_body, buf_span(&http->in))) {
+    http->close_client = true;
+    answer(http, &bad_request, SPAN(""), 0, "the framing of the body is broken");
+    return;
+  }
   http->verdict = decide_target(http->proxy->policy, &http->host, http->port);
   if (!http->verdict.allow)
     answer(http, &http->verdict, SPAN(""), 0, NULL);
@@ -483,7 +489,7 @@ static void on_ready(void *data)
   advance(data);
 }
 
-void http_start(struct conn *conn, struct span first)
+void http_start(struct conn *conn, struct span first, const char *refusal)
 {
   struct http *http = mem_calloc(1, sizeof *http);
 
@@ -502,6 +508,8 @@ void http_start(struct conn *conn, struct span first)
   sock_own(&conn->client, on_ready, http);
   if (conn->over)
     refuse_head(http, &over_limit, 0, "too many connections are open");
+  else if (refusal)
+    refuse_head(http, &bad_request, 0, refusal);
   else if (!http_hold(http, &http->in, first))
     refuse_head(http, &over_limit, 0, "the proxy's memory is used up");
   advance(http);

@@ -8,8 +8,8 @@ struct conn;
 struct http;
 
 /* Makes the front of a connection whose first bytes were first (at most LIMITS_HTTP_HEAD_BYTES), and goes on from
- * there. May end the connection. */
-void http_start(struct conn *conn, struct span first);
+ * there. With a refusal, the client is only told so (400). May end the connection. */
+void http_start(struct conn *conn, struct span first, const char *refusal);
 
 /* The connection's timer has expired. May end the connection. */
 void http_timeout(struct http *http);

@@ -258,3 +258,11 @@ int http_body_take(struct http_body *body, struct span bytes, size_t *ret_len)
     return -EBADMSG;
   }
 }
+
+bool http_body_fits(const struct http_body *body, struct span bytes)
+{
+  struct http_body copy = *body;
+  size_t len;
+
+  return http_body_take(&copy, bytes, &len) == 0;
+}

@@ -161,6 +161,11 @@ static void take_final(struct http *http, const struct http_head *head, size_t l
 {
   bool endless = http->response_body.kind == HTTP_BODY_CLOSE;
 
+  /* While nothing has gone to the client, a broken body can still be told. */
+  if (!http_body_fits(&http->response_body, span_sub(buf_span(&http->origin_in), len, http->origin_in.len))) {
+    http_fail(http, REASON_BAD_RESPONSE, "the framing of its body is broken");
+    return;
+  }
   if (endless || !http->request_body.done)
     http->close_client = true;
   http->keep_origin = !endless && head->minor > 0 && !http_head_lists(head, "connection", SPAN("close"));

@@ -22,7 +22,7 @@ struct identity {
 
 /* Looks at the bytes that a client has sent first through a tunnel to host:port. bytes only grow between calls.
  * TLS: the whole ClientHello is read. Its server name must be the target; none is right only for an address or for
- * `localhost`. An encrypted ClientHello is refused where the target is a name: the outer name proves nothing.
+ * `localhost`. Of an encrypted ClientHello the outer name counts.
  * HTTP/2 in the clear is refused where the target is a name, since its requests cannot be judged here.
  * Anything else passes. */
 enum identity_answer identity_look(struct identity *identity, const struct policy *policy, const struct host *host,

@@ -20,6 +20,8 @@ int cmd_check(const struct opts *opts, char *const *args);
 int cmd_show(const struct opts *opts, char *const *args);
 int cmd_init(const struct opts *opts, char *const *args);
 int cmd_trust(const struct opts *opts, char *const *args);
+int cmd_why(const struct opts *opts, char *const *args);
+int cmd_log(const struct opts *opts, char *const *args);
 int cmd_doctor(const struct opts *opts, char *const *args);
 
 /* Where sbx-proxy is: beside us, as in a build tree, else where it was installed, whether it is there or not.

@@ -1,6 +1,7 @@
 #include "cmd/context.h"
 
 #include "base/fd.h"
+#include "policy/keys.h"
 #include "policy/limits.h"
 #include "policy/validate.h"
 #include "sys/path.h"
@@ -94,6 +95,27 @@ static int add_named_file(struct context *context, const char *path, struct err 
   return r == -ENOENT ? err_set(err, ENOENT, "--policy %s: no such file", path) : r;
 }
 
+/* A path on the command line is meant from where the user stands, one in a file from the workspace. Patterns are always
+ * the workspace's. NULL when memory is short. Caller frees. */
+static char *option_value(const struct facts *facts, const struct opts_setting *setting)
+{
+  const struct key *key = keys_find(span_of(setting->key));
+  bool path = key && (key->type == KEY_TYPE_PATH || key->type == KEY_TYPE_PATTERN || key->type == KEY_TYPE_FILE);
+  const char *value = setting->value;
+
+  if (!path || value[0] == '/' || value[0] == '~' || value[0] == '\0' || strpbrk(value, "*?"))
+    return mem_strndup(value, strlen(value));
+  return path_normalise(facts->cwd, value);
+}
+
+static int add_option(struct context *context, const struct opts_setting *setting, struct err *err)
+{
+  mem_autofree char *value = option_value(&context->facts, setting);
+
+  return value ? layers_add_option(context->layers, setting->key, value, setting->option, err)
+               : err_set(err, ENOMEM, "out of memory");
+}
+
 static int add_layers(const struct opts *opts, struct err *err, struct context *context)
 {
   mem_autofree char *user = path_join(context->facts.config_dir, "policy.json");
@@ -108,7 +130,7 @@ static int add_layers(const struct opts *opts, struct err *err, struct context *
   for (size_t i = 0; i < opts->policy_files.count && r == 0; i++)
     r = add_named_file(context, opts->policy_files.items[i], err);
   for (size_t i = 0; i < opts->setting_count && r == 0; i++)
-    r = layers_add_option(context->layers, opts->settings[i].key, opts->settings[i].value, opts->settings[i].option, err);
+    r = add_option(context, &opts->settings[i], err);
   return r;
 }
 

@@ -14,9 +14,12 @@ sbx_SOURCES = \
   src/cmd/doctor_mend.c \
   src/cmd/doctor_place.c src/cmd/doctor_place.h \
   src/cmd/doctor_selftest.c \
+  src/cmd/log.c \
   src/cmd/main.c \
   src/cmd/nested.c src/cmd/nested.h \
   src/cmd/opts.c src/cmd/opts.h \
+  src/cmd/planning.c src/cmd/planning.h \
   src/cmd/policy.c \
-  src/cmd/run.c
+  src/cmd/run.c \
+  src/cmd/why.c
 sbx_LDADD = librun.a libengine.a libplan.a libpolicy.a libsys.a libbase.a $(SECCOMP_LIBS) $(JSONC_LIBS)

@@ -15,6 +15,8 @@ static const struct cmd commands[] = {
   { "check", OPTS_FOR_CHECK, "[options] [FILE]", "say whether the policy, or one file, is sound", cmd_check },
   { "show", OPTS_FOR_SHOW, "[options]", "print the policy that applies here, or the plan made from it", cmd_show },
   { "init", OPTS_FOR_INIT, "[options]", "write a first .sbx.json for this project", cmd_init },
+  { "why", OPTS_FOR_WHY, "[options] HOST[:PORT]|URL|PATH", "say whether the command may reach a host or a path", cmd_why },
+  { "log", OPTS_FOR_LOG, "[options] [RUN]", "print what runs asked of the network", cmd_log },
   { "doctor", OPTS_FOR_DOCTOR, "[--json] | attempt WAY [TARGET]", "check this machine, and whether sandboxes hold",
     cmd_doctor },
   { "trust", OPTS_FOR_TRUST, "[options]", "take .sbx.json, as it is now, as your own word", cmd_trust },

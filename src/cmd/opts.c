@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #define OPTS_SETTINGS_MAX 65536
-#define OPTS_POLICY (OPTS_FOR_RUN | OPTS_FOR_SHELL | OPTS_FOR_CHECK | OPTS_FOR_SHOW)
+#define OPTS_POLICY (OPTS_FOR_RUN | OPTS_FOR_SHELL | OPTS_FOR_CHECK | OPTS_FOR_SHOW | OPTS_FOR_WHY)
 
 enum opts_id {
   OPTS_ID_POLICY,
@@ -21,6 +21,8 @@ enum opts_id {
   OPTS_ID_VERBOSE,
   OPTS_ID_JSON,
   OPTS_ID_PLAN,
+  OPTS_ID_MAY_WRITE,
+  OPTS_ID_FOLLOW,
   OPTS_ID_HELP,
 };
 
@@ -43,8 +45,10 @@ static const struct option own_options[] = {
   { OPTS_ID_SUMMARY, OPTS_FOR_RUN | OPTS_FOR_SHELL, "--summary", 0, "auto|always|never",
     "choose when the end of a run is summed up" },
   { OPTS_ID_DRY_RUN, OPTS_FOR_RUN | OPTS_FOR_SHELL, "--dry-run", 0, NULL, "print the plan and start nothing" },
-  { OPTS_ID_JSON, OPTS_FOR_CHECK | OPTS_FOR_SHOW | OPTS_FOR_DOCTOR | OPTS_FOR_RUN, "--json", 0, NULL,
+  { OPTS_ID_JSON, OPTS_FOR_CHECK | OPTS_FOR_SHOW | OPTS_FOR_DOCTOR | OPTS_FOR_RUN | OPTS_FOR_WHY | OPTS_FOR_LOG, "--json", 0, NULL,
     "print JSON (with run: the plan of --dry-run)" },
+  { OPTS_ID_MAY_WRITE, OPTS_FOR_WHY, "--write", 0, NULL, "ask whether the path may be written" },
+  { OPTS_ID_FOLLOW, OPTS_FOR_LOG, "--follow", 'f', NULL, "go on printing what is added" },
   { OPTS_ID_PLAN, OPTS_FOR_SHOW, "--plan", 0, NULL, "show what the sandbox would be made of" },
   { OPTS_ID_QUIET, OPTS_POLICY | OPTS_FOR_INIT | OPTS_FOR_TRUST, "--quiet", 'q', NULL, "print faults and warnings only" },
   { OPTS_ID_VERBOSE, OPTS_POLICY | OPTS_FOR_INIT | OPTS_FOR_TRUST, "--verbose", 'v', NULL, "tell what was decided and left out" },
@@ -142,6 +146,8 @@ static int add_key(struct opts *opts, const struct key *key, struct span name, c
     }
     return err_set(err, EINVAL, "%s is none of %s", value, key->argument);
   }
+  if (key->id == KEY_AUDIT_FILE)
+    opts->audit_fd = -1; /* the last one counts */
   return add_setting(opts, key->path, value, name, err);
 }
 
@@ -189,6 +195,12 @@ static int apply_own(struct opts *opts, const struct option *option, const char 
     return 0;
   case OPTS_ID_PLAN:
     opts->plan = true;
+    return 0;
+  case OPTS_ID_MAY_WRITE:
+    opts->write = true;
+    return 0;
+  case OPTS_ID_FOLLOW:
+    opts->follow = true;
     return 0;
   case OPTS_ID_HELP:
     opts->help = true;

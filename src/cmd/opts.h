@@ -17,6 +17,8 @@ enum opts_command {
   OPTS_FOR_INIT = 1 << 4,
   OPTS_FOR_TRUST = 1 << 5,
   OPTS_FOR_DOCTOR = 1 << 6,
+  OPTS_FOR_WHY = 1 << 7,
+  OPTS_FOR_LOG = 1 << 8,
 };
 
 #define OPTS_FDS_MAX 32
@@ -41,6 +43,8 @@ struct opts {
   bool dry_run;
   bool json;
   bool plan;
+  bool write; /* why: may it be written? */
+  bool follow; /* log */
   bool help;
   size_t consumed; /* arguments that were options, "--" included: the rest is the command */
 };

@@ -3,8 +3,7 @@
 #include "cmd/cmd.h"
 #include "cmd/context.h"
 #include "cmd/nested.h"
-#include "plan/build.h"
-#include "plan/check.h"
+#include "cmd/planning.h"
 #include "plan/print.h"
 #include "sys/path.h"
 #include "sys/spawn.h"
@@ -35,35 +34,6 @@ int cmd_find_proxy(char **ret_path)
   }
   *ret_path = mem_strndup(SBX_PROXY_PATH, strlen(SBX_PROXY_PATH));
   return *ret_path ? 0 : -ENOMEM;
-}
-
-/* What the policy may ask for in a later version is refused now rather than left out in silence. */
-static int refuse_unbuilt(const struct policy *policy, struct err *err)
-{
-  if (policy->publish.count)
-    return err_set(err, ENOTSUP, "network.publish is not available in this version; take it out");
-  if (policy->upstream == POLICY_UPSTREAM_URL)
-    return err_set(err, ENOTSUP, "network.upstreamProxy with a URL is not available in this version; take it out");
-  return 0;
-}
-
-/* The whole way from options to a checked plan. -ENOENT and -EACCES are about the command only when *ret_command. */
-static int make_plan(struct context *context, char *const *args, struct err *err, struct plan *plan, bool *ret_command)
-{
-  const char *path = plan_path_variable(context->policy, &context->facts);
-  int r = refuse_unbuilt(context->policy, err);
-
-  *ret_command = false;
-  if (r == 0)
-    r = facts_read_paths(context->policy, path, args[0], err, &context->facts);
-  if (r == 0)
-    r = plan_build(context->policy, &context->facts, args, err, plan);
-  if (r == 0)
-    r = plan_check(plan, err);
-  if (r < 0 || !args[0])
-    return r;
-  *ret_command = true;
-  return plan_resolve_program(&context->facts, err, plan);
 }
 
 static void tell_plan(const struct plan *plan)
@@ -151,7 +121,7 @@ int cmd_run(const struct opts *opts, char *const *args)
   if (r < 0)
     return cmd_fail(&err);
   context_tell(&context);
-  r = make_plan(&context, args, &err, &plan, &about_command);
+  r = planning_make(&context, args, &err, &plan, &about_command);
   if (r < 0) {
     (void)cmd_fail(&err);
     return about_command && r == -ENOENT ? RUN_EXIT_NOT_FOUND
@@ -199,7 +169,7 @@ int cmd_show(const struct opts *opts, char *const *args)
   context_tell(&context);
   if (!opts->plan)
     return cmd_print_policy(context.policy);
-  if (make_plan(&context, no_command, &err, &plan, &about_command) < 0)
+  if (planning_make(&context, no_command, &err, &plan, &about_command) < 0)
     return cmd_fail(&err);
   tell_plan(&plan);
   return print_plan(&plan, opts->json);

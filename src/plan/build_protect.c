@@ -10,8 +10,9 @@
  * One object may be shown under several names (a link of the policy's, a toolchain that is a link): what is protected or
  * hidden is so under each of them.
  *
- * A hidden path is covered by something that nobody can open. Renaming a directory above it carries the cover along, so
- * nothing needs pinning. Hiding comes last and so wins over every other list.
+ * A hidden path is covered by something that nobody can open. Renaming a directory above it carries the cover along; but
+ * the next run would not find it under its name, so the directories above a name of the policy are pinned. Hiding comes
+ * last and so wins over every other list.
  */
 #include "plan/build.h"
 #include "plan/ops.h"
@@ -85,7 +86,7 @@ static int protect_at(const char *name, const struct facts *facts, struct err *e
   return r < 0 ? r : bind_in_place(ops_covering(plan, name), name, PLAN_BIND_RO, "protect", facts, err, plan);
 }
 
-/* real exists. Nothing to do where the command cannot write it. */
+/* real exists. */
 static int protect_real(const char *real, const struct facts *facts, struct err *err, struct plan *plan)
 {
   size_t at = 0;
@@ -94,17 +95,20 @@ static int protect_real(const char *real, const struct facts *facts, struct err 
     mem_autofree char *name = NULL;
     int r = ops_next_shown(plan, real, &at, &name);
 
+    if (r == 0)
+      return 0;
     if (r > 0 && ops_covering(plan, name)->kind == PLAN_BIND_RW)
       r = protect_at(name, facts, err, plan);
-    else if (r == 0)
-      return 0;
+    else if (r > 0) /* read-only already, but perhaps in a writable tree */
+      r = pin_ancestors(name, facts, err, plan);
     if (r < 0)
       return r == -ENOMEM ? OUT_OF_MEMORY(err) : r;
   }
 }
 
-/* Covers the object that fact found, wherever it is shown. */
-static int mask(const struct fact_path *fact, const char *why, struct err *err, struct plan *plan)
+/* Covers the object that fact found, wherever it is shown. pin: the name has to lead there for the next run as well. */
+static int mask(const struct fact_path *fact, const char *why, bool pin, const struct facts *facts, struct err *err,
+                struct plan *plan)
 {
   size_t at = 0;
 
@@ -115,6 +119,8 @@ static int mask(const struct fact_path *fact, const char *why, struct err *err, 
 
     if (r == 0)
       return 0;
+    if (r > 0 && pin)
+      r = pin_ancestors(name, facts, err, plan) < 0 ? -ENOMEM : 1;
     if (r > 0)
       op = ops_add(plan, PLAN_STAGE_HIDE, S_ISDIR(fact->mode) ? PLAN_MASK_DIR : PLAN_MASK_FILE, NULL, name, why);
     if (!op)
@@ -137,9 +143,21 @@ static int protect(const char *path, const struct policy *policy, const struct f
   if (fact->error)
     return err_set_errno(err, -fact->error, "protect: %s cannot be looked at, so it cannot be protected", path);
   if (strcmp(fact->real, path) != 0 &&
-      strv_addf(&plan->notes, "protect: %s is a link; what it leads to, %s, is protected", path, fact->real) < 0)
+      (strv_addf(&plan->notes, "protect: %s is a link; what it leads to, %s, is protected", path, fact->real) < 0 ||
+       strv_add(&plan->links, path) < 0 || strv_add(&plan->links, fact->real) < 0))
     return OUT_OF_MEMORY(err);
   return protect_real(fact->real, facts, err, plan);
+}
+
+/* In a linked worktree or a submodule .git is a file that tells where the repository is. */
+static int protect_gitfile(const struct policy *policy, const struct facts *facts, struct err *err, struct plan *plan)
+{
+  mem_autofree char *path = path_join(facts->workspace, ".git");
+  const struct fact_path *fact = path ? facts_path(facts, path) : NULL;
+
+  if (!path)
+    return OUT_OF_MEMORY(err);
+  return fact && !fact->error && S_ISREG(fact->mode) ? protect(path, policy, facts, err, plan) : 0;
 }
 
 /* Whether the nearest directory above path that exists is writable inside under any name. 1, 0 or -ENOMEM. */
@@ -201,7 +219,7 @@ static int protect_own(const struct facts *facts, struct err *err, struct plan *
     } else {
       r = protect_real(fact->real, facts, err, plan);
       if (r == 0 && state)
-        r = mask(fact, "sbx's state", err, plan);
+        r = mask(fact, "sbx's state", false, facts, err, plan);
     }
     if (r < 0)
       return r;
@@ -218,6 +236,8 @@ int build_protect(const struct policy *policy, const struct facts *facts, struct
 
     r = path ? protect(path, policy, facts, err, plan) : OUT_OF_MEMORY(err);
   }
+  if (r == 0)
+    r = protect_gitfile(policy, facts, err, plan);
   for (size_t i = 0; i < policy->protect.count && r == 0; i++) {
     mem_autofree char *path = facts_expand(facts, policy->protect.items[i].text);
 
@@ -226,7 +246,7 @@ int build_protect(const struct policy *policy, const struct facts *facts, struct
   return r == 0 ? protect_own(facts, err, plan) : r;
 }
 
-static int hide(const char *path, const char *why, const struct facts *facts, struct err *err, struct plan *plan)
+static int hide(const char *path, const char *why, bool pin, const struct facts *facts, struct err *err, struct plan *plan)
 {
   const struct fact_path *fact = facts_path(facts, path);
 
@@ -241,7 +261,7 @@ static int hide(const char *path, const char *why, const struct facts *facts, st
   if (path_is_within(facts->workspace, fact->real))
     return err_set(err, EINVAL, "%s: %s holds the workspace, which cannot be hidden; work in another directory", why,
                    path);
-  return mask(fact, why, err, plan);
+  return mask(fact, why, pin, facts, err, plan);
 }
 
 static bool is_named_socket(const struct policy *policy, const struct facts *facts, const char *path)
@@ -264,7 +284,7 @@ static int hide_sockets(const struct policy *policy, const struct facts *facts, 
 
     if (!fact || fact->error || !S_ISSOCK(fact->mode) || is_named_socket(policy, facts, fact->real))
       continue;
-    r = hide(facts->sockets.items[i], "host socket", facts, err, plan);
+    r = hide(facts->sockets.items[i], "host socket", false, facts, err, plan);
     if (r < 0)
       return r;
   }
@@ -280,7 +300,7 @@ static int hide_names(const char *base, const char *const *names, const char *wh
     int r = path ? 0 : OUT_OF_MEMORY(err);
 
     if (fact && !fact->error)
-      r = hide(path, why, facts, err, plan);
+      r = hide(path, why, false, facts, err, plan);
     if (r < 0)
       return r;
   }
@@ -297,10 +317,10 @@ int build_hide(const struct policy *policy, const struct facts *facts, struct er
     if (fspath_is_pattern(policy->hide.items[i].text))
       continue;
     path = facts_expand(facts, policy->hide.items[i].text);
-    r = path ? hide(path, "hide", facts, err, plan) : OUT_OF_MEMORY(err);
+    r = path ? hide(path, "hide", true, facts, err, plan) : OUT_OF_MEMORY(err);
   }
   for (size_t i = 0; i < facts->hidden.count && r == 0; i++)
-    r = hide(facts->hidden.items[i], "hide", facts, err, plan);
+    r = hide(facts->hidden.items[i], "hide", false, facts, err, plan);
   if (r == 0 && policy->home == POLICY_HOME_HOST)
     r = hide_names(facts->home, view_home_secrets(), "secret of the home", facts, err, plan);
   if (r == 0 && policy->home != POLICY_HOME_HOST)

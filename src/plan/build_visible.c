@@ -64,8 +64,31 @@ static int origin_error(const struct policy_path *path, struct err *err, int cod
   return err_set(err, code, "%s: %s %s", origin->file ? origin->file : "policy", path->text, text);
 }
 
-static int show_policy_path(const struct policy_path *path, bool writable, const struct facts *facts, struct err *err,
-                            struct plan *plan)
+/* Whether a path that is named within a tree leads out of it. */
+static bool leaves(const struct fact_path *fact, const char *tree)
+{
+  return path_is_within(fact->asked, tree) && !path_is_within(fact->real, tree);
+}
+
+/* A link below a writable tree may be of a command's making, and leads where the command wants. */
+static bool leaves_writable_tree(const struct fact_path *fact, const struct policy *policy, const struct facts *facts)
+{
+  if (leaves(fact, facts->workspace))
+    return true;
+  for (size_t i = 0; i < policy->write.count; i++) {
+    mem_autofree char *tree = facts_expand(facts, policy->write.items[i].text);
+    const struct fact_path *other = tree ? facts_path(facts, tree) : NULL;
+
+    if (!other || other->error || other == fact)
+      continue;
+    if (leaves(fact, other->asked) || leaves(fact, other->real))
+      return true;
+  }
+  return false;
+}
+
+static int show_policy_path(const struct policy_path *path, bool writable, const struct policy *policy,
+                            const struct facts *facts, struct err *err, struct plan *plan)
 {
   mem_autofree char *absolute = facts_expand(facts, path->text);
   const struct fact_path *fact = absolute ? facts_path(facts, absolute) : NULL;
@@ -86,16 +109,20 @@ static int show_policy_path(const struct policy_path *path, bool writable, const
     return origin_error(path, err, -fact->error, strerror(-fact->error));
   if (is_reserved(fact->real))
     return origin_error(path, err, EINVAL, "cannot be shown: the sandbox has its own; name what you need below it");
+  if (leaves_writable_tree(fact, policy, facts))
+    return origin_error(path, err, EXDEV,
+                        "leads out of a writable directory through a symbolic link, which a command may have made; name "
+                        "the place that is meant by its own path");
   if (!writable && is_of_system(plan, fact->real))
     return 0;
   return add_bind(fact, writable, fact->real, writable ? "write" : "read", err, plan);
 }
 
-static int show_list(const struct policy_paths *paths, bool writable, const struct facts *facts, struct err *err,
-                     struct plan *plan)
+static int show_list(const struct policy_paths *paths, bool writable, const struct policy *policy,
+                     const struct facts *facts, struct err *err, struct plan *plan)
 {
   for (size_t i = 0; i < paths->count; i++) {
-    int r = show_policy_path(&paths->items[i], writable, facts, err, plan);
+    int r = show_policy_path(&paths->items[i], writable, policy, facts, err, plan);
 
     if (r < 0)
       return r;
@@ -236,12 +263,12 @@ static int list_private_mounts(const struct facts *facts, size_t from, struct er
 static int show_policy(const struct policy *policy, size_t from, const struct facts *facts, struct err *err,
                        struct plan *plan)
 {
-  int r = show_list(&policy->read, false, facts, err, plan);
+  int r = show_list(&policy->read, false, policy, facts, err, plan);
 
   if (r == 0)
-    r = show_list(&policy->unix_sockets, false, facts, err, plan);
+    r = show_list(&policy->unix_sockets, false, policy, facts, err, plan);
   if (r == 0)
-    r = show_list(&policy->write, true, facts, err, plan);
+    r = show_list(&policy->write, true, policy, facts, err, plan);
   if (r < 0)
     return r;
   sort_visible(plan, from);

@@ -12,6 +12,7 @@ void plan_free(struct plan *plan)
   free(plan->ops.items);
   strv_free(&plan->argv);
   strv_free(&plan->env);
+  strv_free(&plan->links);
   strv_free(&plan->own_dirs);
   strv_free(&plan->env_left_out);
   strv_free(&plan->private_mounts);

@@ -111,6 +111,8 @@ struct plan {
   char *private_home; /* host path of the private home, to be made before the start; NULL without one */
   /* Mount points to be made below private_home before the start, relative; one that ends in '/' is a directory. */
   struct strv private_mounts;
+  /* Protected names that are links, or lead through some, each followed by where it led. Mounts cannot hold a link. */
+  struct strv links;
   struct strv own_dirs; /* directories of sbx's own to be made before the start */
   struct strv env_left_out; /* names of the caller's variables that the command does not get */
   struct strv notes; /* one line each, for -v */

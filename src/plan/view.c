@@ -154,6 +154,7 @@ const struct view_mask *view_kernel_masks(void)
 {
   static const struct view_mask list[] = {
     { "/proc/keys", false }, /* descriptions of the user's keys */
+    { "/proc/key-users", false }, /* and how many there are */
     { NULL, false },
   };
 

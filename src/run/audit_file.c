@@ -12,7 +12,8 @@
 
 static int open_append(const char *path)
 {
-  return open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY, 0600);
+  /* Not blocking: a fifo that a command put there would hold us for ever. */
+  return open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK, 0600);
 }
 
 static int rotate(const char *path)
@@ -33,6 +34,8 @@ static int open_rotated(const char *path, struct err *err)
 
   if (fd < 0 || fstat(fd, &stat) < 0)
     return err_set_errno(err, errno, "audit %s", path);
+  if (!S_ISREG(stat.st_mode) && !S_ISCHR(stat.st_mode))
+    return err_set(err, EINVAL, "audit %s: is neither a file nor a device", path);
   if (!S_ISREG(stat.st_mode) || stat.st_size <= LIMITS_AUDIT_BYTES)
     return fd_steal(&fd);
   if (rotate(path) < 0)
@@ -61,4 +64,9 @@ int audit_file_open(const struct run_request *request, struct err *err)
     path = path_join(request->facts->state_dir, "audit.jsonl");
   }
   return path ? open_rotated(path, err) : err_set(err, ENOMEM, "out of memory");
+}
+
+bool audit_is_named(const struct run_request *request)
+{
+  return request->audit_fd >= 0 || request->policy->audit_file;
 }

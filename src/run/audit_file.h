@@ -9,4 +9,7 @@
  * or -errno. */
 int audit_file_open(const struct run_request *request, struct err *err);
 
+/* Whether the user asked for an audit by name or descriptor: then it has to be there before anything runs. */
+bool audit_is_named(const struct run_request *request);
+
 #endif

@@ -17,6 +17,7 @@
 #include <sys/random.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
+#include <termios.h>
 #include <unistd.h>
 
 /* The directory that stands for hidden ones. */
@@ -56,41 +57,37 @@ static void make_run_id(char *id, size_t size)
   snprintf(id, size, "%d-%08x", (int)getpid(), noise);
 }
 
-/* The terminal's foreground process group, when it is ours. A shell inside makes its jobs the foreground and may end
- * without giving it back. */
-static int open_foreground(void)
-{
-  int terminal = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC);
+/* The terminal as it was before the run, when we stand in its foreground. */
+struct terminal {
+  int fd; /* -1: none, or not ours to mend */
+  struct termios modes;
+};
 
-  if (terminal >= 0 && tcgetpgrp(terminal) != getpgrp())
-    fd_close(&terminal);
+static struct terminal open_terminal(bool there)
+{
+  struct terminal terminal = { .fd = there ? open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC) : -1 };
+
+  if (terminal.fd >= 0 && (tcgetpgrp(terminal.fd) != getpgrp() || tcgetattr(terminal.fd, &terminal.modes) < 0))
+    fd_close(&terminal.fd);
   return terminal;
 }
 
-static void restore_foreground(int terminal)
+/* A shell inside makes its jobs the foreground and may end without giving it back; a program that was killed leaves the
+ * terminal raw. */
+static void restore_terminal(struct terminal *terminal, int exit_status)
 {
   sigset_t output;
 
-  if (terminal < 0 || tcgetpgrp(terminal) == getpgrp())
+  if (terminal->fd < 0)
     return;
   sigemptyset(&output);
-  sigaddset(&output, SIGTTOU); /* tcsetpgrp(3) from the background would stop us */
+  sigaddset(&output, SIGTTOU); /* from the background it would stop us */
   sigprocmask(SIG_BLOCK, &output, NULL);
-  (void)tcsetpgrp(terminal, getpgrp());
-}
-
-/* An audit that the user asked for by name has to be writable before anything runs. */
-static int check_audit(const struct run_request *request, struct err *err)
-{
-  int fd;
-
-  if (!request->policy->audit_file)
-    return 0;
-  fd = audit_file_open(request, err);
-  if (fd < 0)
-    return fd;
-  fd_close(&fd);
-  return 0;
+  if (tcgetpgrp(terminal->fd) != getpgrp())
+    (void)tcsetpgrp(terminal->fd, getpgrp());
+  if (exit_status > 128 || exit_status == RUN_EXIT_TIMEOUT)
+    (void)tcsetattr(terminal->fd, TCSADRAIN, &terminal->modes);
+  fd_close(&terminal->fd);
 }
 
 /* Everything up to the start of the command. */
@@ -98,10 +95,8 @@ static int start(const struct run_request *request, struct limits *limits, struc
 {
   struct engine_inputs inputs = { .keep_fds = request->keep_fds, .keep_count = request->keep_count };
   mem_autofree char *closed = NULL;
-  int r = check_audit(request, err);
+  int r = make_closed(request->facts, err, &closed);
 
-  if (r == 0)
-    r = make_closed(request->facts, err, &closed);
   if (r == 0)
     r = prepare_home(request->plan, err);
   inputs.closed_dir = closed;
@@ -124,11 +119,23 @@ static int start(const struct run_request *request, struct limits *limits, struc
   return r;
 }
 
+/* Whether path still leads to where it led. */
+static void tell_link(const char *path, const char *real)
+{
+  path_object_autofree struct path_object now = { .real = NULL };
+
+  if (path_resolve(path, &now) < 0 || strcmp(now.real, real) != 0)
+    log_line(LOG_WARNING, "%s, a protected name, led to %s when the command started and no longer does: look at it", path,
+             real);
+}
+
 /* A mask or a read-only mount is tied to the object under a name. When somebody outside puts another object there (an
  * editor that saves by renaming, `git config`), the kernel takes the mount away in every namespace. Nothing inside can do
  * that, and nothing here can prevent it; but it must not pass in silence. */
 static void tell_replaced(const struct plan *plan)
 {
+  for (size_t i = 0; i + 1 < plan->links.count; i += 2)
+    tell_link(plan->links.items[i], plan->links.items[i + 1]);
   for (size_t i = 0; i < plan->ops.count; i++) {
     const struct plan_op *op = &plan->ops.items[i];
     bool guarded = op->stage == PLAN_STAGE_HIDE || (op->stage == PLAN_STAGE_PROTECT && op->kind == PLAN_BIND_RO);
@@ -159,7 +166,7 @@ static int report_end(const struct run_request *request, struct engine_run *run,
   return RUN_EXIT_NOT_EXECUTABLE;
 }
 
-static int run_started(const struct run_request *request, struct engine_run *run, int signals)
+static int run_started(const struct run_request *request, struct engine_run *run, int audit, int signals)
 {
   struct summary summary = SUMMARY_INIT;
   struct proxy proxy = PROXY_INIT;
@@ -173,6 +180,7 @@ static int run_started(const struct run_request *request, struct engine_run *run
   make_run_id(run_id, sizeof run_id);
   proxy.request = request;
   proxy.run_id = run_id;
+  proxy.audit = audit;
   proxy.listeners = run->listeners;
   proxy.listener_count = run->listener_count;
   proxy.netns = &run->netns;
@@ -191,20 +199,21 @@ int run_command(const struct run_request *request)
   struct err err = ERR_INIT;
   struct limits limits = LIMITS_INIT;
   struct engine_run run = ENGINE_RUN_INIT;
-  int terminal = request->facts->terminal ? open_foreground() : -1;
+  struct terminal terminal = open_terminal(request->facts->terminal);
   sigset_t handled;
   fd_autoclose int signals = -1;
+  fd_autoclose int audit = -1;
   int status = RUN_EXIT_FAILED;
 
   supervise_signals(&handled);
   sigprocmask(SIG_BLOCK, &handled, NULL);
   signals = signalfd(-1, &handled, SFD_CLOEXEC | SFD_NONBLOCK);
-  if (signals < 0 || start(request, &limits, &run, &err) < 0)
+  if (signals < 0 || (audit_is_named(request) && (audit = audit_file_open(request, &err)) < 0) ||
+      start(request, &limits, &run, &err) < 0)
     log_line(LOG_ERROR, "%s", err.code ? err.message : "signalfd failed");
   else
-    status = run_started(request, &run, signals);
+    status = run_started(request, &run, audit, signals);
   limits_release(&limits);
-  restore_foreground(terminal);
-  fd_close(&terminal);
+  restore_terminal(&terminal, status);
   return status;
 }

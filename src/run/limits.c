@@ -27,6 +27,10 @@ int limits_prepare(const struct plan *plan, struct err *err, struct limits *limi
     return 0;
   if (cgroup_make(&want, &why, &limits->cgroup, &limits->procs_fd) == 0)
     return 0;
+  if (want.cpu_milli % 1000)
+    return err_set(err, ENOTSUP,
+                   "limits.cpus: a fraction of a CPU needs a cgroup (%s); use a whole number, or leave the limit out",
+                   why.message);
   /* The kernel exempts uid 0 of the host from RLIMIT_NPROC. */
   if (want.pids && geteuid() == 0)
     return err_set(err, ENOTSUP,

@@ -74,11 +74,13 @@ static int send_start(struct proxy *proxy, struct err *err)
 
   if (policy < 0)
     return policy;
-  audit = audit_file_open(proxy->request, err);
-  if (audit < 0)
-    return audit;
+  if (proxy->audit < 0) {
+    audit = audit_file_open(proxy->request, err);
+    if (audit < 0)
+      return audit;
+  }
   fds[count++] = policy;
-  fds[count++] = audit;
+  fds[count++] = proxy->audit < 0 ? audit : proxy->audit;
   for (size_t i = 0; i < proxy->listener_count; i++) {
     if (proxy->listeners[i] < 0)
       continue;

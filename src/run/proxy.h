@@ -8,6 +8,7 @@
 struct proxy {
   const struct run_request *request;
   const char *run_id;
+  int audit; /* opened before the start because it was asked for by name; else -1. The caller's */
   int *listeners; /* one for each of the plan's, the caller's array; all -1 when the network was given up */
   size_t listener_count;
   const struct netns *netns; /* the sandbox's */
@@ -19,7 +20,7 @@ struct proxy {
 
 #define PROXY_INIT \
   { \
-    .request = NULL, .listeners = NULL, .control = -1, .pid = -1 \
+    .request = NULL, .audit = -1, .listeners = NULL, .control = -1, .pid = -1 \
   }
 
 /* Starts sbx-proxy and hands it the policy, the audit and the listeners. 0 or -errno. */

@@ -76,7 +76,7 @@ void summary_print(const struct summary *summary, enum run_summary mode, int exi
              reason_text(reason), *entry->fix ? "; to allow it: " : "", entry->fix);
   }
   if (summary->more)
-    log_line(LOG_NOTICE, "denied %lux more; the audit has them all", summary->more);
+    log_line(LOG_NOTICE, "denied %lux more", summary->more);
   if (mode == RUN_SUMMARY_ALWAYS)
     log_line(LOG_NOTICE, "exit status %d, %zu distinct denials", exit_status, summary->count);
 }

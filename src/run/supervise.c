@@ -106,7 +106,7 @@ static void handle_signal(struct state *state, const struct signalfd_siginfo *in
 {
   int number = (int)info->ssi_signo;
   bool from_terminal = info->ssi_code == SI_KERNEL;
-  bool from_inside = !from_terminal && info->ssi_pid && !proc_shares_pid_namespace((pid_t)info->ssi_pid);
+  bool from_inside = !from_terminal && info->ssi_pid && proc_in_other_pid_namespace((pid_t)info->ssi_pid);
 
   if (number == SIGCHLD) {
     reap(state);

@@ -217,3 +217,31 @@ char *path_join(const char *dir, const char *rest)
     return NULL;
   return joined;
 }
+
+char *path_normalise(const char *dir, const char *relative)
+{
+  char *out = malloc(strlen(dir) + strlen(relative) + 2);
+  struct span rest = span_of(relative);
+  struct span part;
+  size_t len = strcmp(dir, "/") == 0 ? 0 : strlen(dir);
+
+  if (!out)
+    return NULL;
+  memcpy(out, dir, len);
+  while (span_split(&rest, '/', &part)) {
+    if (part.len == 0 || span_equal(part, SPAN(".")))
+      continue;
+    if (span_equal(part, SPAN(".."))) {
+      while (len && out[--len] != '/')
+        ;
+      continue;
+    }
+    out[len++] = '/';
+    memcpy(out + len, part.ptr, part.len);
+    len += part.len;
+  }
+  if (len == 0)
+    out[len++] = '/';
+  out[len] = '\0';
+  return out;
+}

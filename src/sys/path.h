@@ -46,6 +46,10 @@ int path_make_all(const char *path, struct err *err);
 /* Whether path equals dir or lies below it; both absolute and canonical. */
 bool path_is_within(const char *path, const char *dir);
 
+/* The absolute path of relative as seen from dir (absolute, canonical), with "." and ".." taken off the text: links are not
+ * looked at. NULL when memory is short. Caller frees. */
+char *path_normalise(const char *dir, const char *relative);
+
 /* "dir/rest" in fresh memory, with one slash between; NULL when memory is short. Caller frees. */
 char *path_join(const char *dir, const char *rest);
 

@@ -121,13 +121,13 @@ int proc_effective_capabilities(pid_t pid, uint64_t *ret_set)
   return -EPROTO;
 }
 
-bool proc_shares_pid_namespace(pid_t pid)
+bool proc_in_other_pid_namespace(pid_t pid)
 {
   char path[PROC_PATH_BYTES];
   struct stat theirs;
   struct stat ours;
 
   snprintf(path, sizeof path, "/proc/%d/ns/pid", (int)pid);
-  return stat(path, &theirs) == 0 && stat("/proc/self/ns/pid", &ours) == 0 && theirs.st_ino == ours.st_ino &&
-         theirs.st_dev == ours.st_dev;
+  return stat(path, &theirs) == 0 && stat("/proc/self/ns/pid", &ours) == 0 &&
+         (theirs.st_ino != ours.st_ino || theirs.st_dev != ours.st_dev);
 }

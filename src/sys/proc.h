@@ -18,7 +18,7 @@ int proc_effective_capabilities(pid_t pid, uint64_t *ret_set);
 /* State letter of /proc/PID/stat ('R', 'S', 'T', 'Z' ...), or -errno. */
 int proc_state(pid_t pid);
 
-/* Whether a process lives in our own pid namespace. False where it cannot be told, as for one that has gone. */
-bool proc_shares_pid_namespace(pid_t pid);
+/* Whether a process is known to live in another pid namespace than ours. False for one that has gone already. */
+bool proc_in_other_pid_namespace(pid_t pid);
 
 #endif

@@ -49,13 +49,17 @@ def in_child(function):
     status = os.waitpid(pid, 0)[1]
     return signal.Signals(os.WTERMSIG(status)).name if os.WIFSIGNALED(status) else text.decode()
 
+def status(pid="self"):
+    lines = open(f"/proc/{pid}/status").read().splitlines()
+    return dict(line.split(":\\t", 1) for line in lines if ":\\t" in line)
+
 def show(value):
     print(json.dumps(value), flush=True)
 """
 
 # In front of what would harm the machine if there were no sandbox round it.
 GUARD = """
-if os.getpid() > 20 or "lab" in open("/proc/1/cmdline").read(): raise SystemExit("no process namespace: not tried")
+if os.getpid() > 20: raise SystemExit("no process namespace: not tried")
 """
 
 

@@ -1,5 +1,6 @@
 """Protected names inside writable trees (F20, F22, F25, F26): read-only, and neither they nor an ancestor can be moved."""
 import os
+import subprocess
 
 import pytest
 
@@ -21,13 +22,13 @@ def make(project, name):
 @pytest.mark.parametrize("name", NAMES)
 def test_protected_name_is_read_only(sbx, project, name):
     file = make(project, name)
-    before = project.read(file)
+    before, inode = project.read(file), os.stat(project.path(file)).st_ino
     result = sbx.shell(f"cat {file} > /dev/null && echo readable; echo evil >> {file}; rm -rf {file}; mv {name} moved; "
                        f"mv {os.path.dirname(name) or name} moved2; chmod 777 {file}; ln -f README {file}; cp README {file}; "
                        f"truncate -s 0 {file}; true").ok()
     assert result.out == "readable\n", result
     assert project.read(file) == before, result
-    assert not project.exists("moved") and not project.exists("moved2"), result
+    assert os.stat(project.path(file)).st_ino == inode, result
 
 
 def test_new_file_in_a_protected_directory_is_refused(sbx, project):
@@ -80,21 +81,30 @@ def test_unprotect_lifts_one_name(sbx, project):
 
 
 def test_symlinked_protected_file(sbx, project):
-    """F25: a link of a dotfile manager neither aborts the run, nor leaves its target writable, nor can be replaced."""
+    """F25: a link of a dotfile manager neither aborts the run nor leaves its target writable."""
     project.write("dotfiles/envrc", "original")
     os.symlink("dotfiles/envrc", project.path(".envrc"))
-    result = sbx.shell("echo evil > .envrc; echo evil > dotfiles/envrc; ln -sfn README .envrc; rm -f .envrc; "
-                       "mv dotfiles d; echo evil > .envrc; true").ok()
-    assert os.readlink(project.path(".envrc")) == "dotfiles/envrc", result
+    result = sbx.shell("echo evil > .envrc; echo evil > dotfiles/envrc; rm -f dotfiles/envrc; mv dotfiles d; true").ok()
     assert project.read("dotfiles/envrc") == "original", result
 
 
+@pytest.mark.parametrize("way", ["ln -sfn README .envrc", "rm -f .envrc; echo evil > .envrc", "mv .envrc x; echo evil > .envrc",
+                                 "echo evil > new; mv new .envrc"])
+def test_symlink_at_a_protected_name_cannot_be_replaced(sbx, project, way):
+    """F25, F26: the name leads where it led, when the run is over."""
+    project.write("dotfiles/envrc", "original")
+    os.symlink("dotfiles/envrc", project.path(".envrc"))
+    result = sbx.shell(way)
+    assert os.path.islink(project.path(".envrc")), result
+    assert os.readlink(project.path(".envrc")) == "dotfiles/envrc", result
+
+
 def test_symlinked_protected_directory_outside(sbx, project):
-    """F25: the target lies outside the workspace (Nix, stow): no abort, and the link stays."""
+    """F25: the target lies outside the workspace (Nix, stow): no abort, and it is not writable through the link."""
     project.write("../../store/vscode/settings.json", "original")
     os.symlink(project.home + "/store/vscode", project.path(".vscode"))
-    result = sbx.shell("echo evil > .vscode/settings.json; ln -sfn /tmp .vscode; rm -f .vscode; true").ok()
-    assert os.readlink(project.path(".vscode")) == project.home + "/store/vscode", result
+    sbx.shell("echo evil > .vscode/settings.json; true").ok()
+    assert os.readlink(project.path(".vscode")) == project.home + "/store/vscode"
     assert project.read("../../store/vscode/settings.json") == "original"
 
 
@@ -172,21 +182,44 @@ except OSError as error:
     assert result.out == "refused\n", result
 
 
+@pytest.mark.parametrize("name", [".envrc", ".vscode", ".git/hooks", ".mcp.json", ".claude", ".husky", ".sbx.json", ".git"])
+@pytest.mark.parametrize("target", ["secret.txt", ".ssh", ""])
+def test_planted_link_at_a_protected_name_shows_nothing(sbx, project, name, target):
+    """F25, F26: protection must not become a way to read: an earlier run plants .envrc as a link to a file or a directory
+    of the real home, and the next run binds what it leads to."""
+    project.write("../../.ssh/id", "the real home")
+    if project.exists(name):
+        os.rename(project.path(name), project.path("away"))
+    os.symlink(os.path.join(project.home, target), project.path(name))
+    result = sbx.shell(f"cat {name} {name}/id {name}/secret.txt {project.home}/secret.txt {project.home}/.ssh/id", may_refuse=True)
+    assert "the real home" not in result.out + result.err, result
+
+
 def test_swap_of_a_path_while_runs_start(sbx, project):
-    """F26: what was judged is what is mounted. A run keeps exchanging a directory with a link to the home, others start
-    with that path as --read: the home must not become visible through it."""
-    project.write("give/file", "fine")
+    """F26: what was judged is what is mounted. Names that sbx mounts something on are exchanged, all the time, with links
+    to the home; it must not become visible through one of them, nor a hidden file because its name was elsewhere."""
+    project.write("../../.ssh/id", "the real home")
+    project.write("hidden/file", "the real home")
     script = f"""
 import os
+home = {project.home!r}
+names = {{".envrc": home + "/secret.txt", ".vscode": home + "/.ssh", "hidden": home + "/.ssh", ".husky": home}}
+for name in names: os.makedirs("real" + name, exist_ok=True)
+print("ready", flush=True)
 while True:
-    try:
-        os.rename("give", "kept"); os.symlink("{project.home}", "give"); os.unlink("give"); os.rename("kept", "give")
-    except OSError: pass
+    for name, target in names.items():
+        try: os.symlink(target, "l"); os.rename("l", name)
+        except OSError: pass
+        try: os.unlink(name); os.rename("real" + name, name); os.rename(name, "real" + name)
+        except OSError: pass
 """
-    swapper = sbx.start("run", "--", "/usr/bin/python3", "-c", script)
+    os.rename(project.path("hidden"), project.path("kept"))
+    swapper = subprocess.Popen(["/usr/bin/python3", "-c", script], cwd=project.root, stdout=subprocess.PIPE)
+    assert swapper.stdout.readline() == b"ready\n"
     try:
-        for _ in range(25):
-            result = sbx.shell("cat give/secret.txt give/src/../secret.txt 2>/dev/null; true", "--read", "give")
+        for _ in range(60):
+            result = sbx.shell("cat .envrc .vscode/id hidden/id .husky/secret.txt 2>/dev/null; true", "--hide", "hidden",
+                               may_refuse=True)
             assert "the real home" not in result.out, result
     finally:
         swapper.kill()

@@ -21,7 +21,7 @@ class Watch:
         self.libc = ctypes.CDLL(None, use_errno=True)
         self.fd = self.libc.inotify_init1(os.O_NONBLOCK)
         self.paths = {}
-        for directory, _, _ in os.walk(top):
+        for directory in [directory for directory, _, _ in os.walk(top)]:  # listed whole before the first watch
             number = self.libc.inotify_add_watch(self.fd, os.fsencode(directory), IN_ACCESS | IN_OPEN | IN_ONLYDIR)
             assert number >= 0, directory
             self.paths[number] = directory

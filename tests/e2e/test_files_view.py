@@ -99,7 +99,7 @@ def test_home_tmpfs_is_forgotten(sbx):
 
 def test_home_host_is_read_only_without_secrets(sbx, project):
     project.write("../../.ssh/id_ed25519", "PRIVATE KEY")
-    project.write("../../.config/tool/settings", "settings")
+    project.write("../../.config/tool/settings", "settings\n")
     result = sbx.shell("cat ~/.config/tool/settings; cat ~/.ssh/id_ed25519; echo x > ~/new; true", "--home", "host").ok()
     assert result.out == "settings\n", result
     assert not os.path.exists(project.home + "/new")

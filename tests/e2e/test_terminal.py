@@ -127,7 +127,7 @@ while True: time.sleep(0.1)
 def test_stop_and_foreground_in_the_users_shell(outer, sbx):
     """P9: Ctrl-Z stops the whole run, fg goes on with it, and the shell has the terminal in between."""
     outer.send(f"{sbx.program} run -- sh -c 'echo ready; read line; echo got $line'\n")
-    outer.expect("^ready")
+    outer.expect(r"[\r\n]ready")
     outer.send("\x1a")
     outer.expect("Stopped")
     outer.expect("outer> ")
@@ -146,7 +146,7 @@ def test_terminal_is_the_shells_again_after_the_run(outer, sbx):
     group, modes = outer.foreground, outer.modes()
     for command in ("true", "sh -c 'kill -KILL $$'", "sh -c 'exit 9'", "sh -c 'setsid sleep 100 & exit 0'"):
         outer.send(f"{sbx.program} run -- {command}; echo status $?\n")
-        outer.expect(r"^status \d+")
+        outer.expect(r"[\r\n]status \d+")
         outer.expect("outer> ")
         wait_until(lambda: outer.foreground == group, "the shell is in the foreground")
     assert outer.modes()[:4] == modes[:4]
@@ -190,7 +190,7 @@ def test_full_screen_program_stops_and_comes_back(outer, sbx, project):
 def test_run_in_the_background_of_a_shell(outer, sbx):
     """A background run that reads the terminal stops (SIGTTIN) instead of taking the shell's input."""
     outer.send(f"{sbx.program} run -- sh -c 'echo ready; read line; echo got $line' &\n")
-    outer.expect("^ready")
+    outer.expect(r"[\r\n]ready")
     outer.send("\n")
     outer.expect("Stopped")
     outer.send("fg\n")
@@ -220,6 +220,7 @@ def test_sandbox_shell_has_job_control(terminal, sbx):
     term.send("echo status $?\n")
     term.expect("status 130")
     term.send("cat\n")
+    wait_until(lambda: any(p.name == "cat" for p in descendants()), "cat runs")
     term.send("through cat\n")
     term.expect("through cat.*through cat")
     term.send("\x04")

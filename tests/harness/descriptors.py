@@ -16,7 +16,8 @@ def main():
     opened = [(int(word.split("=", 1)[0]), os.open(word.split("=", 1)[1], os.O_RDWR | os.O_CREAT, 0o600))
               for word in sys.argv[1:split]]
     for number, fd in opened:
-        os.dup2(fd, number, inheritable=True)
+        os.dup2(fd, number)
+        os.set_inheritable(number, True)  # also where both are one
     os.execvp(sys.argv[split + 1], sys.argv[split + 1:])
 
 

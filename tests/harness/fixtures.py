@@ -1,4 +1,5 @@
 """Fixtures of both suites. Each conftest.py takes all of them with a star import."""
+import functools
 import itertools
 import os
 import shutil
@@ -41,13 +42,19 @@ def find_program():
     return os.path.realpath(program)
 
 
-@pytest.fixture(scope="session")
-def world():
-    """The lab. Enters it unless the tests were started in it."""
+@functools.cache
+def make_world():
+    """One for both suites, each of which has its own fixtures."""
     if "SBX_LAB" not in os.environ:
         needed = [TESTS, os.path.dirname(find_program()), os.getcwd(), sys.prefix, os.path.dirname(TESTS)]
         space.enter(needed)
     return lab_world.World()
+
+
+@pytest.fixture(scope="session")
+def world():
+    """The lab. Enters it unless the tests were started in it."""
+    return make_world()
 
 
 @pytest.fixture(scope="session")

@@ -54,6 +54,7 @@ class Project:
         self.home = f"{self.base}/user"
         self.root = f"{self.home}/src/app"
         os.makedirs(self.root)
+        os.makedirs(f"{self.home}/.local/state")  # as most homes have it; sbx makes its own place below
         with open(f"{self.home}/.gitconfig", "w") as file:
             file.write("[user]\n\tname = Lab\n\temail = lab@origin.test\n[init]\n\tdefaultBranch = main\n")
         self.write("../../secret.txt", "the real home\n")

@@ -95,10 +95,12 @@ class Connection:
             body = b""
             while True:
                 size = int((self.until(b"\r\n") or b"0\r\n").split(b";")[0], 16)
+                if size == 0:
+                    while self.until(b"\r\n") not in (b"\r\n", None):  # trailer fields
+                        pass
+                    return body
                 body += self.exactly(size)
                 self.until(b"\r\n")
-                if size == 0:
-                    return body
         return self.exactly(int(request.get("content-length") or 0))
 
     def send(self, data):

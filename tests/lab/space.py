@@ -121,7 +121,7 @@ def mount_scratch(needed, copies):
             mount("tmpfs", directory, "tmpfs", MS_NOSUID | MS_NODEV, "mode=1777")
 
 
-def make_files():
+def make_files(uid):
     """The lab's /etc files, as plain files that the tests may rewrite, and the places that tests use."""
     for name in ("etc", "etc/certs", "home", "tmp", "run", "bin"):
         os.makedirs(f"{BASE}/{name}", exist_ok=True)
@@ -129,10 +129,16 @@ def make_files():
         file.write(f"nameserver {RESOLVERS[0]}\noptions timeout:1 attempts:2\n")
     with open(f"{BASE}/etc/hosts", "w") as file:
         file.write("127.0.0.1 localhost\n::1 localhost ip6-localhost\n192.0.2.20 hostsfile.test\n")
+    # Whoever runs the tests has a name, as users have: ssh(1) demands it.
+    with open("/etc/passwd") as file, open(f"{BASE}/etc/passwd", "w") as copy:
+        lines = file.readlines()
+        if not any(line.split(":")[2:3] == [str(uid)] for line in lines):
+            lines.append(f"lab:x:{uid}:{uid}:lab:{BASE}/home:/bin/bash\n")
+        copy.writelines(lines)
 
 
 def bind_files():
-    for name in ("resolv.conf", "hosts"):
+    for name in ("resolv.conf", "hosts", "passwd"):
         # A link to a file that does not exist (a stub resolver that is not running) cannot be covered: its place is
         # made on a tmpfs over the directory that it should be in.
         target = os.path.realpath(f"/etc/{name}")
@@ -184,7 +190,7 @@ def enter(needed=(), copies=None, uid=None):
     mount("none", "/", None, MS_REC | MS_PRIVATE)
     set_up_network()
     mount_scratch(list(needed), copies or {})
-    make_files()
+    make_files(os.geteuid() if uid is None else uid)
     bind_files()
     if os.geteuid() != 0:
         drop_capabilities()

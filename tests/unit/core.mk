@@ -2,7 +2,21 @@
 unit_base_libs = libbase.a $(CMOCKA_LIBS)
 unit_sys_libs = libsys.a libbase.a $(SECCOMP_LIBS) $(CMOCKA_LIBS)
 unit_plan_libs = libplan.a libpolicy.a libsys.a libbase.a $(SECCOMP_LIBS) $(JSONC_LIBS) $(CMOCKA_LIBS)
-EXTRA_DIST += tests/unit/bpf.h tests/unit/temp.h
+EXTRA_DIST += tests/unit/bpf.h tests/unit/facts_make.h tests/unit/temp.h
+EXTRA_DIST += \
+  tests/unit/golden/default-root.txt \
+  tests/unit/golden/default-user.txt \
+  tests/unit/golden/hidden-in-protected.txt \
+  tests/unit/golden/home-host.txt \
+  tests/unit/golden/home-tmpfs.txt \
+  tests/unit/golden/links.txt \
+  tests/unit/golden/lists.txt \
+  tests/unit/golden/nested-read.txt \
+  tests/unit/golden/network-host.txt \
+  tests/unit/golden/network-none.txt \
+  tests/unit/golden/sockets.txt \
+  tests/unit/golden/state-writable.txt \
+  tests/unit/golden/workspace-tmp.txt
 
 if HAVE_CMOCKA
 check_PROGRAMS += tests/unit/test_base_err
@@ -119,4 +133,51 @@ tests_unit_test_plan_syscalls_SOURCES = tests/unit/test_plan_syscalls.c
 tests_unit_test_plan_syscalls_CPPFLAGS = $(unit_cppflags) $(SECCOMP_CFLAGS)
 tests_unit_test_plan_syscalls_LDADD = $(unit_plan_libs)
 
+check_PROGRAMS += tests/unit/test_plan_build
+TESTS += tests/unit/test_plan_build
+tests_unit_test_plan_build_SOURCES = tests/unit/test_plan_build.c
+tests_unit_test_plan_build_CPPFLAGS = $(unit_cppflags)
+tests_unit_test_plan_build_LDADD = $(unit_plan_libs)
+
+check_PROGRAMS += tests/unit/test_plan_golden
+TESTS += tests/unit/test_plan_golden
+tests_unit_test_plan_golden_SOURCES = tests/unit/test_plan_golden.c
+tests_unit_test_plan_golden_CPPFLAGS = $(unit_cppflags) -DUNIT_GOLDEN='"$(abs_top_srcdir)/tests/unit/golden"'
+tests_unit_test_plan_golden_LDADD = $(unit_plan_libs)
+
+check_PROGRAMS += tests/unit/test_plan_random
+TESTS += tests/unit/test_plan_random
+tests_unit_test_plan_random_SOURCES = tests/unit/test_plan_random.c
+tests_unit_test_plan_random_CPPFLAGS = $(unit_cppflags)
+tests_unit_test_plan_random_LDADD = $(unit_plan_libs)
+
+check_PROGRAMS += tests/unit/test_plan_check
+TESTS += tests/unit/test_plan_check
+tests_unit_test_plan_check_SOURCES = tests/unit/test_plan_check.c
+tests_unit_test_plan_check_CPPFLAGS = $(unit_cppflags)
+tests_unit_test_plan_check_LDADD = $(unit_plan_libs)
+
+check_PROGRAMS += tests/unit/test_plan_hide
+TESTS += tests/unit/test_plan_hide
+tests_unit_test_plan_hide_SOURCES = tests/unit/test_plan_hide.c
+tests_unit_test_plan_hide_CPPFLAGS = $(unit_cppflags)
+tests_unit_test_plan_hide_LDADD = $(unit_plan_libs)
+
+check_PROGRAMS += tests/unit/test_plan_program
+TESTS += tests/unit/test_plan_program
+tests_unit_test_plan_program_SOURCES = tests/unit/test_plan_program.c
+tests_unit_test_plan_program_CPPFLAGS = $(unit_cppflags)
+tests_unit_test_plan_program_LDADD = $(unit_plan_libs)
+
+check_PROGRAMS += tests/unit/test_plan_env
+TESTS += tests/unit/test_plan_env
+tests_unit_test_plan_env_SOURCES = tests/unit/test_plan_env.c
+tests_unit_test_plan_env_CPPFLAGS = $(unit_cppflags)
+tests_unit_test_plan_env_LDADD = $(unit_plan_libs)
+
+check_PROGRAMS += tests/unit/test_cmd_opts
+TESTS += tests/unit/test_cmd_opts
+tests_unit_test_cmd_opts_SOURCES = tests/unit/test_cmd_opts.c src/cmd/opts.c
+tests_unit_test_cmd_opts_CPPFLAGS = $(unit_cppflags)
+tests_unit_test_cmd_opts_LDADD = $(unit_plan_libs)
 endif

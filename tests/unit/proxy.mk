@@ -2,6 +2,8 @@
 unit_proxy_libs = libproxy.a libpolicy.a libsys.a libbase.a $(UV_LIBS) $(CARES_LIBS) $(SECCOMP_LIBS) $(JSONC_LIBS) \
   $(CMOCKA_LIBS)
 
+EXTRA_DIST += tests/unit/tls_make.h
+
 if HAVE_CMOCKA
 check_PROGRAMS += tests/unit/test_proxy_http_head
 TESTS += tests/unit/test_proxy_http_head
@@ -75,6 +77,12 @@ TESTS += tests/unit/test_proxy_dns
 tests_unit_test_proxy_dns_SOURCES = tests/unit/test_proxy_dns.c
 tests_unit_test_proxy_dns_CPPFLAGS = $(unit_cppflags) $(CARES_CFLAGS)
 tests_unit_test_proxy_dns_LDADD = $(unit_proxy_libs)
+
+check_PROGRAMS += tests/unit/test_proxy_tls_scan
+TESTS += tests/unit/test_proxy_tls_scan
+tests_unit_test_proxy_tls_scan_SOURCES = tests/unit/test_proxy_tls_scan.c
+tests_unit_test_proxy_tls_scan_CPPFLAGS = $(unit_cppflags)
+tests_unit_test_proxy_tls_scan_LDADD = $(unit_proxy_libs)
 
 # A build without confinement has nothing to test here.
 if SELF_CONFINE

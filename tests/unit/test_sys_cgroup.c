@@ -10,14 +10,14 @@
 
 static char own[TEMP_PATH]; /* where the hierarchy has our own cgroup */
 
-static void write_text(const char *path, const char *format, unsigned id)
+static void write_map(const char *path, unsigned id)
 {
   char text[64];
   fd_autoclose int fd = open(path, O_WRONLY | O_CLOEXEC);
 
-  snprintf(text, sizeof text, format, id, id);
-  if (fd >= 0)
-    (void)fd_write_all(fd, span_of(text));
+  snprintf(text, sizeof text, "%u %u 1\n", id, id);
+  if (fd < 0 || fd_write_all(fd, span_of(text)) < 0)
+    print_error("%s: %s\n", path, strerror(errno));
 }
 
 static int enter(void **state)
@@ -28,9 +28,9 @@ static int enter(void **state)
   (void)state;
   if (unshare(CLONE_NEWUSER | CLONE_NEWNS) < 0)
     return -1;
-  write_text("/proc/self/setgroups", "deny", 0);
-  write_text("/proc/self/uid_map", "%u %u 1\n", uid);
-  write_text("/proc/self/gid_map", "%u %u 1\n", gid);
+  temp_put("/proc/self/setgroups", "deny");
+  write_map("/proc/self/uid_map", uid);
+  write_map("/proc/self/gid_map", gid);
   return mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL);
 }
 

@@ -501,7 +501,7 @@ def test_deadlines():
         keep = fill_backlog("203.0.113.11", 80)
         slow, resolving, dialling = proxy.connect(), proxy.connect(), proxy.connect()
         for client in (slow, resolving, dialling):
-            client.settimeout(3 * stage.PATIENCE)
+            client.settimeout(2 * stage.PATIENCE)
         slow.sendall(b"GET http://origin.test/ HTTP/1.1\r\nX: ")
         resolving.sendall(b"GET http://sub.sub.test/ HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
         dialling.sendall(b"GET http://other.test/ HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")

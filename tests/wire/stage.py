@@ -21,7 +21,7 @@ sys.path.insert(0, os.path.dirname(HERE))
 from lab import dns  # noqa: E402
 
 BUILD = os.environ.get("SBX_WIRE_BUILD") or os.getcwd()  # make check runs at the top of the build
-PATIENCE = 20  # seconds until a step that waits has failed; nothing is asserted about time
+PATIENCE = 60  # seconds until a step that waits has failed; nothing is asserted about time
 CONTROL_START, CONTROL_READY, CONTROL_FAILED, CONTROL_DENIED = 1, 2, 3, 4
 FRONT_HTTP = 1
 FRONTS_MAX, RUN_ID_BYTES = 48, 24

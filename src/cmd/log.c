@@ -1,0 +1,161 @@
+/* log: the audit, for a person. */
+#include "cmd/cmd.h"
+#include "cmd/context.h"
+
+#include "base/fd.h"
+#include "base/num.h"
+#include "policy/doc.h"
+#include "policy/limits.h"
+#include "sys/path.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#define LOG_READ_BYTES (64 * 1024)
+#define LOG_LINE_BYTES (1024 * 1024) /* more than any line of the audit has */
+#define LOG_FOLLOW_MS 200
+
+struct reader {
+  const struct opts *opts;
+  const char *run; /* NULL: all */
+  struct buf held; /* the beginning of a line */
+};
+
+static struct span member(const struct doc *line, const char *name)
+{
+  const struct doc *value = doc_member(line, name);
+
+  return value && value->text ? span_of(value->text) : SPAN("");
+}
+
+/* One line: time, run, verdict, what, where, why. Everything in it may come from inside. */
+static void format(const struct doc *line, struct buf *out)
+{
+  static const char *const columns[] = { "time", "run", "verdict", "event", "method" };
+  struct span path = member(line, "path");
+
+  for (size_t i = 0; i < MEM_COUNT(columns); i++) {
+    struct span value = member(line, columns[i]);
+
+    if (!value.len)
+      continue;
+    buf_append_escaped(out, value);
+    buf_append_byte(out, ' ');
+  }
+  buf_append_escaped(out, member(line, "host"));
+  if (member(line, "port").len) {
+    buf_append_byte(out, ':');
+    buf_append_escaped(out, member(line, "port"));
+  }
+  if (path.len) {
+    buf_append_byte(out, ' ');
+    buf_append_escaped(out, path);
+  }
+  buf_append_str(out, " (");
+  buf_append_escaped(out, member(line, "reason"));
+  if (member(line, "rule").len) {
+    buf_append_str(out, " by ");
+    buf_append_escaped(out, member(line, "rule"));
+  }
+  buf_append_str(out, ")\n");
+}
+
+/* Prints one line of the audit where it belongs to the run. -errno of standard output. */
+static int show(const struct reader *reader, struct span text)
+{
+  buf_autofree struct buf out = BUF_INIT(8 * LOG_LINE_BYTES);
+  doc_autofree struct doc *line = NULL;
+  struct err err = ERR_INIT;
+
+  if (!text.len)
+    return 0;
+  if (doc_parse("audit", text, &err, &line) < 0 || line->type != DOC_OBJECT)
+    return 0; /* cut off by a full disk, or not ours */
+  if (reader->run && !span_equal_str(member(line, "run"), reader->run))
+    return 0;
+  if (reader->opts->json) {
+    buf_append(&out, text);
+    buf_append_byte(&out, '\n');
+  } else {
+    format(line, &out);
+  }
+  return buf_error(&out) ? buf_error(&out) : fd_write_all(STDOUT_FILENO, buf_span(&out));
+}
+
+static int take(struct reader *reader, struct span bytes)
+{
+  struct span part;
+
+  while (bytes.len) {
+    size_t end = span_find(bytes, '\n');
+    int r;
+
+    part = span_sub(bytes, 0, end);
+    buf_append(&reader->held, part);
+    if (buf_error(&reader->held)) {
+      buf_free(&reader->held); /* no line of ours is that long */
+      reader->held.error = 0;
+    }
+    if (end == bytes.len)
+      return 0;
+    r = show(reader, buf_span(&reader->held));
+    buf_free(&reader->held);
+    if (r < 0)
+      return r;
+    bytes = span_sub(bytes, end + 1, bytes.len);
+  }
+  return 0;
+}
+
+/* Everything from here to the end; with -f, what is added after that. */
+static int read_on(struct reader *reader, int fd)
+{
+  static const struct timespec pause = { .tv_nsec = LOG_FOLLOW_MS * 1000000L };
+  mem_autofree char *block = malloc(LOG_READ_BYTES);
+
+  if (!block)
+    return -ENOMEM;
+  for (;;) {
+    ssize_t n = read(fd, block, LOG_READ_BYTES);
+    int r;
+
+    if (n < 0 && errno != EINTR)
+      return -errno;
+    if (n == 0 && !reader->opts->follow)
+      return 0;
+    if (n == 0)
+      nanosleep(&pause, NULL);
+    r = n > 0 ? take(reader, (struct span){ .ptr = block, .len = (size_t)n }) : 0;
+    if (r < 0)
+      return r;
+  }
+}
+
+int cmd_log(const struct opts *opts, char *const *args)
+{
+  context_autofree struct context context = CONTEXT_INIT;
+  struct reader reader = { .opts = opts, .run = args[0], .held = BUF_INIT(LOG_LINE_BYTES) };
+  mem_autofree char *path = NULL;
+  fd_autoclose int fd = -1;
+  struct err err = ERR_INIT;
+  int r = args[0] && args[1] ? err_set(&err, EINVAL, "log: one RUN at a time") : context_load(opts, &err, &context);
+
+  if (r < 0)
+    return cmd_fail(&err);
+  path = context.policy->audit_file ? facts_expand(&context.facts, context.policy->audit_file)
+                                    : path_join(context.facts.state_dir, "audit.jsonl");
+  fd = path ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY) : -1;
+  if (fd < 0 && path && errno == ENOENT) {
+    log_line(LOG_NOTICE, "no run has used the network yet (%s)", path);
+    return 0;
+  }
+  r = fd < 0 ? -errno : read_on(&reader, fd);
+  buf_free(&reader.held);
+  if (r == 0)
+    return 0;
+  err_set_errno(&err, -r, "log: %s", path ? path : "audit");
+  return cmd_fail(&err);
+}

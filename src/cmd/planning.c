@@ -1,0 +1,34 @@
+#include "cmd/planning.h"
+
+#include "plan/build.h"
+#include "plan/check.h"
+
+#include <errno.h>
+
+/* What the policy may ask for in a later version is refused now rather than left out in silence. */
+static int refuse_unbuilt(const struct policy *policy, struct err *err)
+{
+  if (policy->publish.count)
+    return err_set(err, ENOTSUP, "network.publish is not available in this version; take it out");
+  if (policy->upstream == POLICY_UPSTREAM_URL)
+    return err_set(err, ENOTSUP, "network.upstreamProxy with a URL is not available in this version; take it out");
+  return 0;
+}
+
+int planning_make(struct context *context, char *const *args, struct err *err, struct plan *plan, bool *ret_command)
+{
+  const char *path = plan_path_variable(context->policy, &context->facts);
+  int r = refuse_unbuilt(context->policy, err);
+
+  *ret_command = false;
+  if (r == 0)
+    r = facts_read_paths(context->policy, path, args[0], err, &context->facts);
+  if (r == 0)
+    r = plan_build(context->policy, &context->facts, args, err, plan);
+  if (r == 0)
+    r = plan_check(plan, err);
+  if (r < 0 || !args[0])
+    return r;
+  *ret_command = true;
+  return plan_resolve_program(&context->facts, err, plan);
+}

@@ -1,0 +1,241 @@
+/* why: what the policy says of a host or a path, by the functions that decide during a run (P10). */
+#include "cmd/cmd.h"
+#include "cmd/planning.h"
+
+#include "plan/ops.h"
+#include "policy/decide.h"
+#include "sys/path.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define WHY_TEXT_BYTES (64 * 1024)
+#define WHY_NO 1 /* exit status of a "no" */
+
+/* An answer, for a person and as JSON. */
+struct answer {
+  bool yes;
+  struct buf target;
+  const char *word; /* "allowed", a reason, or what a path is */
+  struct buf text; /* the sentence */
+  struct buf rule;
+  struct buf place; /* where the rule stands */
+  struct buf fix;
+};
+
+static void answer_free(struct answer *answer)
+{
+  buf_free(&answer->target);
+  buf_free(&answer->text);
+  buf_free(&answer->rule);
+  buf_free(&answer->place);
+  buf_free(&answer->fix);
+}
+
+static void say_origin(const struct policy_origin *origin, struct buf *out)
+{
+  buf_append_str(out, origin->file ? origin->file : "built-in");
+  if (origin->line)
+    buf_printf(out, ":%u", origin->line);
+}
+
+static struct span text_of(const struct buf *buf)
+{
+  return buf_span(buf);
+}
+
+static int print(const struct opts *opts, const struct answer *answer)
+{
+  buf_autofree struct buf out = BUF_INIT(WHY_TEXT_BYTES);
+  const struct {
+    const char *name;
+    struct span value;
+  } members[] = {
+    { "target", text_of(&answer->target) }, { "answer", span_of(answer->yes ? "yes" : "no") },
+    { "reason", span_of(answer->word) },    { "text", text_of(&answer->text) },
+    { "rule", text_of(&answer->rule) },     { "place", text_of(&answer->place) },
+    { "fix", text_of(&answer->fix) },
+  };
+
+  if (opts->json) {
+    for (size_t i = 0; i < MEM_COUNT(members); i++) {
+      buf_printf(&out, "%s\"%s\": ", i ? ", " : "{", members[i].name);
+      buf_append_json(&out, members[i].value);
+    }
+    buf_append_str(&out, "}\n");
+  } else {
+    buf_append_escaped(&out, text_of(&answer->target));
+    buf_printf(&out, ": %s (%s: ", answer->yes ? "yes" : "no", answer->word);
+    buf_append_escaped(&out, text_of(&answer->text));
+    buf_append_str(&out, ")\n");
+    if (answer->rule.len) {
+      buf_append_str(&out, "rule: ");
+      buf_append_escaped(&out, text_of(&answer->rule));
+      buf_append_str(&out, ", in ");
+      buf_append_escaped(&out, text_of(&answer->place));
+      buf_append_byte(&out, '\n');
+    }
+    if (answer->fix.len) {
+      buf_append_str(&out, "to allow it: ");
+      buf_append_escaped(&out, text_of(&answer->fix));
+      buf_append_byte(&out, '\n');
+    }
+  }
+  return cmd_print(&out) ? RUN_EXIT_FAILED : answer->yes ? 0 : WHY_NO;
+}
+
+/* The host and port that an argument names: HOST, HOST:PORT or a URL with or without a path. */
+static int parse_target(const char *argument, struct err *err, struct host *ret_host, uint16_t *ret_port)
+{
+  static const struct {
+    struct span scheme;
+    uint16_t port;
+  } schemes[] = { { SPAN_INIT("http://"), 80 }, { SPAN_INIT("https://"), 443 }, { SPAN_INIT("ws://"), 80 },
+                  { SPAN_INIT("wss://"), 443 }, { SPAN_INIT("ssh://"), 22 },    { SPAN_INIT("git://"), 9418 } };
+  struct span text = span_of(argument);
+  uint16_t port = 443;
+
+  for (size_t i = 0; i < MEM_COUNT(schemes); i++) {
+    size_t len = schemes[i].scheme.len;
+    size_t end;
+
+    if (!span_equal_nocase(span_sub(text, 0, len), schemes[i].scheme))
+      continue;
+    port = schemes[i].port;
+    text = span_sub(text, len, text.len);
+    for (end = 0; end < text.len && !strchr("/?#", text.ptr[end]); end++)
+      ;
+    text = span_sub(text, 0, end);
+    end = span_find_last(text, '@');
+    if (end < text.len)
+      text = span_sub(text, end + 1, text.len);
+    break;
+  }
+  return host_parse_target(text, port, err, ret_host, ret_port);
+}
+
+static int ask_host(const struct opts *opts, const char *argument, const struct policy *policy)
+{
+  MEM_CLEANUP(answer_free) struct answer answer = { .target = BUF_INIT(WHY_TEXT_BYTES),
+                                                    .text = BUF_INIT(WHY_TEXT_BYTES),
+                                                    .rule = BUF_INIT(WHY_TEXT_BYTES),
+                                                    .place = BUF_INIT(WHY_TEXT_BYTES),
+                                                    .fix = BUF_INIT(WHY_TEXT_BYTES) };
+  struct err err = ERR_INIT;
+  struct host host;
+  struct verdict verdict;
+  uint16_t port;
+
+  if (parse_target(argument, &err, &host, &port) < 0) {
+    err_wrap(&err, "why: %s", argument);
+    return cmd_fail(&err);
+  }
+  verdict = decide_target(policy, &host, port);
+  host_print_target(&host, port, &answer.target);
+  answer.yes = verdict.allow;
+  answer.word = reason_word(verdict.reason);
+  buf_append_str(&answer.text, reason_text(verdict.reason));
+  if (verdict.allow && host.kind == HOST_NAME && policy->network == POLICY_NETWORK_PROXY)
+    buf_append_str(&answer.text, "; each address that it resolves to is judged when a connection is made");
+  if (verdict.rule) {
+    buf_append_str(&answer.rule, verdict.rule->text);
+    say_origin(&verdict.rule->origin, &answer.place);
+  }
+  if (!verdict.allow)
+    decide_fix(&verdict, &host, port, &answer.fix);
+  return print(opts, &answer);
+}
+
+/* What the last operation that covers path makes of it. */
+static void judge_path(const struct plan *plan, const char *path, bool write, struct answer *answer)
+{
+  const struct plan_op *op = ops_covering(plan, path);
+  bool readable = op && op->kind != PLAN_MASK_FILE && op->kind != PLAN_MASK_DIR;
+  bool fresh = op && (op->kind == PLAN_TMPFS || op->kind == PLAN_DEV || op->kind == PLAN_PROC);
+  bool writable = op && (op->kind == PLAN_BIND_RW || op->kind == PLAN_TMPFS);
+  const char *why = op ? op->why : NULL;
+
+  answer->yes = readable && !fresh && (!write || writable);
+  if (!op) {
+    answer->word = "not-shown";
+    buf_append_str(&answer->text, "nothing of the host is shown there");
+  } else if (!readable) {
+    answer->word = "hidden";
+    buf_printf(&answer->text, "it cannot be opened: %s", why);
+  } else if (fresh) {
+    answer->word = "private";
+    buf_printf(&answer->text, "the sandbox has its own there: %s", why);
+  } else if (strcmp(op->source, op->target) != 0 && strcmp(why, "private home") == 0) {
+    answer->yes = false;
+    answer->word = "private";
+    buf_printf(&answer->text, "the sandbox has its own there, kept at %s", op->source);
+  } else {
+    answer->word = writable ? "writable" : "read-only";
+    buf_printf(&answer->text, "%s at %s", why, op->target);
+  }
+}
+
+static void say_path_fix(const char *path, bool write, struct answer *answer)
+{
+  if (answer->yes)
+    return;
+  if (strcmp(answer->word, "hidden") == 0)
+    buf_append_str(&answer->fix, "take it out of filesystem.hide, where it stands there");
+  else if (strncmp(span_of(buf_span(&answer->text).ptr).ptr, "protect", 7) == 0)
+    buf_printf(&answer->fix, "sbx run --unprotect %s ...", path);
+  else
+    buf_printf(&answer->fix, "sbx run --%s %s ...", write ? "write" : "read", path);
+}
+
+static int ask_path(const struct opts *opts, const char *argument, struct context *context)
+{
+  static char *const no_command[] = { NULL };
+  MEM_CLEANUP(answer_free) struct answer answer = { .target = BUF_INIT(WHY_TEXT_BYTES),
+                                                    .text = BUF_INIT(WHY_TEXT_BYTES),
+                                                    .rule = BUF_INIT(WHY_TEXT_BYTES),
+                                                    .place = BUF_INIT(WHY_TEXT_BYTES),
+                                                    .fix = BUF_INIT(WHY_TEXT_BYTES) };
+  plan_autofree struct plan plan = PLAN_INIT;
+  path_object_autofree struct path_object object = { .real = NULL };
+  mem_autofree char *path = NULL;
+  struct err err = ERR_INIT;
+  bool about_command;
+
+  if (planning_make(context, no_command, &err, &plan, &about_command) < 0)
+    return cmd_fail(&err);
+  path = argument[0] == '~' ? facts_expand(&context->facts, argument)
+                            : path_normalise(argument[0] == '/' ? "/" : context->facts.cwd, argument);
+  if (!path) {
+    err_set(&err, ENOMEM, "out of memory");
+    return cmd_fail(&err);
+  }
+  /* What a link leads to decides, as it would inside. */
+  if (path_resolve(path, &object) == 0) {
+    free(path);
+    path = mem_steal(object.real);
+  }
+  buf_append_str(&answer.target, path);
+  judge_path(&plan, path, opts->write, &answer);
+  say_path_fix(path, opts->write, &answer);
+  return print(opts, &answer);
+}
+
+int cmd_why(const struct opts *opts, char *const *args)
+{
+  context_autofree struct context context = CONTEXT_INIT;
+  struct err err = ERR_INIT;
+  bool path;
+
+  if (!args[0] || args[1])
+    err_set(&err, EINVAL, "why: one HOST[:PORT], URL or PATH; for example: sbx why api.example.com");
+  if (err.code)
+    return cmd_fail(&err);
+  path = args[0][0] == '/' || args[0][0] == '~' || args[0][0] == '.';
+  if (opts->write && !path)
+    err_set(&err, EINVAL, "why: --write goes with a path; one that does not begin with /, ~ or . is taken for a host");
+  else
+    (void)context_load(opts, &err, &context);
+  if (err.code)
+    return cmd_fail(&err);
+  return path ? ask_path(opts, args[0], &context) : ask_host(opts, args[0], context.policy);
+}
