@@ -20,12 +20,17 @@ struct identity {
   struct tls_hello_scan scan;
 };
 
-/* Looks at the bytes that a client has sent first through a tunnel to host:port. bytes only grow between calls.
+/* Looks at the bytes that a client has sent first through a tunnel to host:port. bytes only grow between calls; end: no
+ * more will come, and IDENTITY_MORE is not an answer then, nor from LIMITS_HTTP_HEAD_BYTES on.
  * TLS: the whole ClientHello is read. Its server name must be the target; none is right only for an address or for
  * `localhost`. Of an encrypted ClientHello the outer name counts.
- * HTTP/2 in the clear is refused where the target is a name, since its requests cannot be judged here.
+ * HTTP/2 in the clear is refused where the target is a name, since its requests cannot be judged here; and so is a header
+ * of the PROXY protocol, since a server that reads it would take what follows for another client's first bytes.
  * Anything else passes. */
 enum identity_answer identity_look(struct identity *identity, const struct policy *policy, const struct host *host,
-                                   uint16_t port, struct span bytes, struct err *err);
+                                   uint16_t port, struct span bytes, bool end, struct err *err);
+
+/* Whether bytes begin as a TLS connection does. */
+bool identity_is_tls(struct span bytes);
 
 #endif

@@ -14,6 +14,7 @@
 
 struct wish {
   struct wish *next;
+  bool barrier; /* asks for nothing: tells that those before it are done */
   struct control_listen message;
   void (*ready)(void *data);
   void *data;
@@ -25,6 +26,8 @@ struct inside {
   struct wish *last;
   size_t queued;
   size_t made; /* listeners asked for in all */
+  bool asked; /* sbx has been sent the first one */
+  bool unsent; /* or not yet, since the control socket was full of notices */
 };
 
 struct inside *inside_new(struct proxy *proxy)
@@ -36,22 +39,67 @@ struct inside *inside_new(struct proxy *proxy)
   return inside;
 }
 
+/* Takes the first wish off and tells who waits for it, who may ask for more meanwhile. */
+static void finish_first(struct inside *inside)
+{
+  struct wish *wish = inside->first;
+
+  inside->first = wish->next;
+  inside->queued--;
+  if (wish->ready)
+    wish->ready(wish->data);
+  free(wish);
+}
+
 void inside_free(struct inside *inside)
 {
-  while (inside && inside->first) {
-    struct wish *wish = inside->first;
-
-    inside->first = wish->next;
-    free(wish);
-  }
+  while (inside && inside->first)
+    finish_first(inside);
   free(inside);
 }
 
-/* The socket holds one small message at a time: it is not full. */
+/* Sends the first wish. */
 static void ask(struct inside *inside)
 {
-  if (inside->first)
-    (void)send(inside->proxy->control, &inside->first->message, sizeof inside->first->message, MSG_NOSIGNAL);
+  struct proxy *proxy = inside->proxy;
+
+  while (inside->first && inside->first->barrier)
+    finish_first(inside);
+  if (!inside->first || inside->asked)
+    return;
+  inside->asked = send(proxy->control, &inside->first->message, sizeof inside->first->message,
+                       MSG_NOSIGNAL | MSG_DONTWAIT) >= 0 || errno != EAGAIN;
+  inside->unsent = !inside->asked;
+  loop_io_watch(proxy->control_io, LOOP_READ | (inside->unsent ? LOOP_WRITE : 0));
+}
+
+void inside_flush(struct inside *inside)
+{
+  if (inside->unsent)
+    ask(inside);
+}
+
+static void append(struct inside *inside, struct wish *wish)
+{
+  inside->queued++;
+  if (inside->first) {
+    inside->last->next = wish;
+    inside->last = wish;
+    return;
+  }
+  inside->first = inside->last = wish;
+  ask(inside);
+}
+
+bool inside_wait(struct inside *inside, void (*ready)(void *data), void *data)
+{
+  struct wish *wish = inside->first && inside->queued < QUEUE_MAX ? mem_calloc(1, sizeof *wish) : NULL;
+
+  if (!wish)
+    return false;
+  *wish = (struct wish){ .barrier = true, .ready = ready, .data = data };
+  append(inside, wish);
+  return true;
 }
 
 int inside_listen(struct inside *inside, const struct names_pair *pair, uint16_t port, void (*ready)(void *data),
@@ -67,15 +115,8 @@ int inside_listen(struct inside *inside, const struct names_pair *pair, uint16_t
   *wish = (struct wish){ .message = { .type = CONTROL_LISTEN, .port = port }, .ready = ready, .data = data };
   memcpy(wish->message.v4, pair->v4.bytes, sizeof wish->message.v4);
   memcpy(wish->message.v6, pair->v6.bytes, sizeof wish->message.v6);
-  inside->queued++;
   inside->made++;
-  if (inside->first) {
-    inside->last->next = wish;
-    inside->last = wish;
-    return 0;
-  }
-  inside->first = inside->last = wish;
-  ask(inside);
+  append(inside, wish);
   return 0;
 }
 
@@ -101,10 +142,7 @@ void inside_answer(struct inside *inside, int error, int *fds, size_t count)
     return; /* sbx answers only what was asked */
   if (error)
     log_line(LOG_WARNING, "port %u cannot be listened on inside: %s", wish->message.port, strerror(error));
-  inside->first = wish->next;
-  inside->queued--;
+  inside->asked = false;
+  finish_first(inside);
   ask(inside);
-  if (wish->ready)
-    wish->ready(wish->data);
-  free(wish);
 }

@@ -11,6 +11,7 @@ struct inside;
 
 /* NULL when memory is short. */
 struct inside *inside_new(struct proxy *proxy);
+/* Whoever waits is told first. */
 void inside_free(struct inside *inside);
 
 /* Asks for a listener of the transparent front on port of both addresses; when it is there, or cannot be had, ready(data)
@@ -18,8 +19,15 @@ void inside_free(struct inside *inside);
 int inside_listen(struct inside *inside, const struct names_pair *pair, uint16_t port, void (*ready)(void *data),
                   void *data);
 
+/* Tells ready(data) when everything that was asked for before is there. False, and nothing will be told, where nothing is
+ * awaited or memory is short. */
+bool inside_wait(struct inside *inside, void (*ready)(void *data), void *data);
+
 /* Forgets who asked: ready will not be told for this data. */
 void inside_forget(struct inside *inside, const void *data);
+
+/* The control socket has room again. */
+void inside_flush(struct inside *inside);
 
 /* Takes an answer of sbx, count descriptors included. */
 void inside_answer(struct inside *inside, int error, int *fds, size_t count);

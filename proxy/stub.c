@@ -18,10 +18,12 @@
 
 #include "base/fd.h"
 #include "policy/rule.h"
+#include "proxy/listener.h"
 #include "proxy/notify.h"
 
 #include <errno.h>
 #include <netinet/in.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -84,6 +86,11 @@ void stub_free(struct stub *stub)
   if (stub)
     names_free(stub->names);
   free(stub);
+}
+
+struct proxy *stub_proxy(const struct stub *stub)
+{
+  return stub->proxy;
 }
 
 const char *stub_find(const struct stub *stub, const struct addr *addr)
@@ -152,7 +159,8 @@ static void ask_for_ports(struct stub_question *question, const struct policy_ru
   for (size_t i = 0; i < rule->port_count; i++) {
     for (uint32_t port = rule->ports[i].first; port <= rule->ports[i].last && listed < PORTS_PER_RULE; port++) {
       listed++;
-      if (port < FIRST_FREE_PORT || !decide_target(policy, host, (uint16_t)port).allow)
+      if (port < FIRST_FREE_PORT || listener_takes_port(question->stub->proxy, (uint16_t)port) ||
+          !decide_target(policy, host, (uint16_t)port).allow)
         continue;
       if (inside_listen(question->stub->proxy->inside, &question->pair, (uint16_t)port, on_listener, question) == 0)
         question->waiting++;
@@ -201,8 +209,11 @@ static bool judge(struct stub_question *question)
     answer(question, DNS_SERVFAIL, NULL);
     return false;
   }
-  if (fresh && await_listeners(question))
+  /* Another question may have asked for this name's listeners just now. */
+  if (fresh ? await_listeners(question) : inside_wait(stub->proxy->inside, on_listener, question)) {
+    question->waiting += !fresh;
     return true;
+  }
   answer_pair(question);
   return false;
 }
@@ -234,22 +245,17 @@ void stub_forget(struct stub_question *question)
 
 /* UDP. */
 
-union control {
-  struct cmsghdr header;
-  char bytes[CMSG_SPACE(sizeof(struct in6_pktinfo))];
-};
-
 /* A query with everything that the answer needs. */
 struct datagram {
   struct stub *stub;
   int fd;
   struct sockaddr_storage peer;
   socklen_t peer_len;
-  union control control; /* the address that was asked, to answer from */
+  _Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(struct in6_pktinfo))]; /* the address that was asked, to answer from */
   size_t control_len;
   struct dns_query query;
   size_t len;
-  char bytes[]; /* the query itself: its question points into it */
+  char bytes[LIMITS_DNS_QUERY_BYTES]; /* the query itself: its question points into it */
 };
 
 static void reply(void *data, const struct dns_query *query, const struct dns_answer *made)
@@ -259,7 +265,7 @@ static void reply(void *data, const struct dns_query *query, const struct dns_an
   int len = dns_build_answer(query, made, out, query->udp_size < sizeof out ? query->udp_size : sizeof out);
   struct iovec iov = { .iov_base = out, .iov_len = len > 0 ? (size_t)len : 0 };
   struct msghdr message = { .msg_name = &datagram->peer, .msg_namelen = datagram->peer_len, .msg_iov = &iov,
-                            .msg_iovlen = 1, .msg_control = datagram->control.bytes,
+                            .msg_iovlen = 1, .msg_control = datagram->control,
                             .msg_controllen = datagram->control_len };
 
   if (len > 0)
@@ -309,10 +315,10 @@ static void take_query(struct datagram *now)
     reply(now, &now->query, &(struct dns_answer){ .rcode = DNS_SERVFAIL });
     return;
   }
-  later = malloc(sizeof *later + now->len);
+  later = malloc(sizeof *later);
   if (!later)
     return;
-  memcpy(later, now, sizeof *later + now->len);
+  memcpy(later, now, offsetof(struct datagram, bytes) + now->len);
   /* Anew, so that the question points into the copy. */
   (void)dns_parse_query((struct span){ .ptr = later->bytes, .len = later->len }, &err, &later->query);
   later->stub->pending++;
@@ -322,18 +328,15 @@ static void take_query(struct datagram *now)
 static void on_udp(void *data, unsigned events)
 {
   struct udp *udp = data;
-  struct {
-    struct datagram datagram;
-    char bytes[LIMITS_DNS_QUERY_BYTES];
-  } room;
+  struct datagram now;
 
   (void)events;
   for (unsigned i = 0; i < QUERIES_PER_TURN; i++) {
-    struct datagram *datagram = &room.datagram;
+    struct datagram *datagram = &now;
     struct iovec iov = { .iov_base = datagram->bytes, .iov_len = LIMITS_DNS_QUERY_BYTES };
     struct msghdr message = { .msg_name = &datagram->peer, .msg_namelen = sizeof datagram->peer, .msg_iov = &iov,
-                              .msg_iovlen = 1, .msg_control = datagram->control.bytes,
-                              .msg_controllen = sizeof datagram->control.bytes };
+                              .msg_iovlen = 1, .msg_control = datagram->control,
+                              .msg_controllen = sizeof datagram->control };
     ssize_t n = recvmsg(udp->fd, &message, MSG_DONTWAIT);
 
     if (n < 0)

@@ -30,5 +30,9 @@ void stub_forget(struct stub_question *question);
 
 /* A client that came over TCP; takes the accepted socket over. */
 void stub_accept(struct stub *stub, int fd);
+void stub_end_clients(struct proxy *proxy);
+
+/* For stub_tcp.c. */
+struct proxy *stub_proxy(const struct stub *stub);
 
 #endif

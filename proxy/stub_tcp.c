@@ -9,9 +9,9 @@
 #define CLIENTS_MAX 64
 #define ANSWER_BYTES 4096
 
-struct client {
-  struct client *next;
-  struct client *prev;
+struct stub_client {
+  struct stub_client *next;
+  struct stub_client *prev;
   struct stub *stub;
   struct proxy *proxy;
   struct sock sock;
@@ -23,7 +23,7 @@ struct client {
   bool broken;
 };
 
-static void client_end(struct client *client)
+static void client_end(struct stub_client *client)
 {
   struct proxy *proxy = client->proxy;
 
@@ -42,11 +42,11 @@ static void client_end(struct client *client)
   free(client);
 }
 
-static void advance(struct client *client);
+static void advance(struct stub_client *client);
 
 static void on_answer(void *data, const struct dns_query *query, const struct dns_answer *answer)
 {
-  struct client *client = data;
+  struct stub_client *client = data;
   char out[2 + ANSWER_BYTES];
   int len = dns_build_answer(query, answer, out + 2, ANSWER_BYTES);
 
@@ -60,7 +60,7 @@ static void on_answer(void *data, const struct dns_query *query, const struct dn
 }
 
 /* Takes one query off in, which keeps its bytes until it is answered. */
-static void take(struct client *client, struct span message)
+static void take(struct stub_client *client, struct span message)
 {
   struct err err = ERR_INIT;
 
@@ -73,7 +73,7 @@ static void take(struct client *client, struct span message)
   client->busy = false;
 }
 
-static bool fill(struct client *client)
+static bool fill(struct stub_client *client)
 {
   struct proxy *proxy = client->proxy;
   ssize_t n = sock_recv(&client->sock, proxy->scratch, LIMITS_DNS_QUERY_BYTES);
@@ -94,7 +94,7 @@ static bool fill(struct client *client)
 }
 
 /* May free the client. */
-static void advance(struct client *client)
+static void advance(struct stub_client *client)
 {
   struct err err = ERR_INIT;
 
@@ -124,7 +124,7 @@ static void advance(struct client *client)
 
 static void on_ready(void *data)
 {
-  struct client *client = data;
+  struct stub_client *client = data;
 
   if (!client->busy)
     advance(client);
@@ -137,8 +137,8 @@ static void on_timer(void *data)
 
 void stub_accept(struct stub *stub, int fd)
 {
-  struct proxy *proxy = stub->proxy;
-  struct client *client = proxy->stub_client_count < CLIENTS_MAX ? mem_calloc(1, sizeof *client) : NULL;
+  struct proxy *proxy = stub_proxy(stub);
+  struct stub_client *client = proxy->stub_client_count < CLIENTS_MAX ? mem_calloc(1, sizeof *client) : NULL;
 
   if (!client || loop_timer_new(proxy->loop, on_timer, client, &client->timer) < 0) {
     free(client);
