@@ -217,7 +217,6 @@ static void set_loopback(struct direct *direct, uint16_t port, uint16_t host_por
 static void set_target(struct direct *direct, const struct addr *addr, uint16_t port)
 {
   struct conn *conn = direct->conn;
-  const char *name = stub_find(conn->proxy->stub, addr);
 
   if (conn->front == CONTROL_FRONT_FORWARD || addr_class_outer(addr) == ADDR_LOOPBACK) {
     set_loopback(direct, port, conn->front == CONTROL_FRONT_FORWARD ? conn->forward_port : 0);
@@ -225,8 +224,8 @@ static void set_target(struct direct *direct, const struct addr *addr, uint16_t 
   }
   direct->via = "transparent";
   direct->port = port;
-  if (!name || host_parse(span_of(name), NULL, &direct->host) < 0)
-    host_of_addr(addr, &direct->host);
+  host_of_addr(addr, &direct->host);
+  stub_restore_name(conn->proxy->stub, &direct->host);
   direct->verdict = decide_target(conn->proxy->policy, &direct->host, port);
 }
 

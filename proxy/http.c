@@ -28,6 +28,7 @@
 #include "proxy/http_rewrite.h"
 #include "proxy/http_state.h"
 #include "proxy/notify.h"
+#include "proxy/stub.h"
 #include "proxy/tunnel.h"
 
 #include <errno.h>
@@ -238,6 +239,8 @@ static int check_request(struct http *http, const struct http_head *head, struct
     r = http_target_parse_authority(head->target, err, ret_target);
   else
     r = http_target_parse_absolute(head->target, err, ret_target);
+  if (r == 0)
+    stub_restore_name(http->proxy->stub, &ret_target->host);
   if (r == -EINVAL || r == -EACCES)
     *ret_reason = r == -EINVAL ? REASON_BAD_TARGET : REASON_IDENTITY_MISMATCH;
   return r;

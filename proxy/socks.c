@@ -16,6 +16,7 @@
 #include "proxy/reach.h"
 #include "proxy/sniff.h"
 #include "proxy/socks5.h"
+#include "proxy/stub.h"
 #include "proxy/tell.h"
 #include "proxy/tunnel.h"
 
@@ -205,6 +206,7 @@ static bool take_request(struct socks *socks)
   }
   socks->used += len;
   socks->has_request = true;
+  stub_restore_name(proxy->stub, &socks->request.host);
   socks->verdict = decide_target(proxy->policy, &socks->request.host, socks->request.port);
   if (socks->conn->over)
     socks->verdict = (struct verdict){ .reason = REASON_LIMIT };

@@ -93,9 +93,12 @@ struct proxy *stub_proxy(const struct stub *stub)
   return stub->proxy;
 }
 
-const char *stub_find(const struct stub *stub, const struct addr *addr)
+void stub_restore_name(const struct stub *stub, struct host *host)
 {
-  return names_find(stub->names, addr);
+  const char *name = host->kind == HOST_ADDR ? names_find(stub->names, &host->addr) : NULL;
+
+  if (name)
+    (void)host_parse(span_of(name), NULL, host); /* canonical already */
 }
 
 /* The judgement. */

@@ -16,8 +16,9 @@ void stub_free(struct stub *stub);
 /* Answers on a UDP socket that tells the address of each datagram (netns.h). Takes fd over, also on failure. */
 int stub_add_udp(struct stub *stub, int fd, struct err *err);
 
-/* The name behind a synthetic address, or NULL. */
-const char *stub_find(const struct stub *stub, const struct addr *addr);
+/* A synthetic address as a target becomes the name that it stands for: a client may look a name up itself and then ask
+ * a proxy for the address. Any other target stays. */
+void stub_restore_name(const struct stub *stub, struct host *host);
 
 /* Judges one query and makes the answer. done(data, query, answer) is told, maybe within this call, unless the question
  * is forgotten first. query and its bytes must live until then. Returns an object to forget it by where the answer has

@@ -28,24 +28,46 @@
 static const struct addr loopback_v4 = { .family = ADDR_V4, .bytes = { 127, 0, 0, 1 } };
 static const struct addr loopback_v6 = { .family = ADDR_V6, .bytes = { [15] = 1 } };
 
-static bool is_listed(const struct plan_listeners *list, const struct plan_listener *listener)
+static bool is_same(const struct plan_listener *a, const struct plan_listener *b)
+{
+  if (a->udp != b->udp || a->port != b->port || a->any != b->any)
+    return false;
+  return a->any ? a->family == b->family : addr_equal(&a->addr, &b->addr);
+}
+
+/* The kernel gives a port to every address or to single ones, not to both; the proxy tells the addresses apart by itself. */
+static bool is_covered(const struct plan_listeners *list, const struct plan_listener *listener)
 {
   for (size_t i = 0; i < list->count; i++) {
     const struct plan_listener *have = &list->items[i];
 
-    if (have->udp == listener->udp && have->port == listener->port && have->any == listener->any &&
-        (have->any ? have->family == listener->family : addr_equal(&have->addr, &listener->addr)))
+    if (is_same(have, listener) || (!listener->any && have->any && have->udp == listener->udp && have->port == listener->port))
       return true;
   }
   return false;
+}
+
+/* Drops what a listener on every address makes needless. */
+static void drop_covered(struct plan_listeners *list, const struct plan_listener *listener)
+{
+  size_t kept = 0;
+
+  for (size_t i = 0; i < list->count; i++) {
+    const struct plan_listener *have = &list->items[i];
+
+    if (!listener->any || have->any || have->udp != listener->udp || have->port != listener->port)
+      list->items[kept++] = *have;
+  }
+  list->count = kept;
 }
 
 static int add(struct plan *plan, const struct plan_listener *listener, struct err *err)
 {
   struct plan_listeners *list = &plan->listeners;
 
-  if (is_listed(list, listener))
+  if (is_covered(list, listener))
     return 0;
+  drop_covered(list, listener);
   if (list->count == MEM_COUNT(list->items))
     return err_set(err, E2BIG, "network: more than %d listeners; allow fewer ports", CONTROL_FRONTS_MAX);
   list->items[list->count++] = *listener;
