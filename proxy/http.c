@@ -376,6 +376,7 @@ static void become_tunnel(struct http *http)
 {
   struct conn *conn = http->conn;
   struct tunnel_start start = { .via = "http",
+                                .method = "CONNECT",
                                 .host = http->host,
                                 .port = http->port,
                                 .verdict = http->reached.verdict,

@@ -13,6 +13,7 @@ void tell(struct proxy *proxy, const struct tell *what)
     .reason = verdict->reason,
     .host = span_of(what->host ? what->host->name : NULL),
     .port = what->port,
+    .method = span_of(what->method),
     .ip = what->ip,
     .rule = verdict->rule,
     .up = what->up,

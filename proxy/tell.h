@@ -7,6 +7,7 @@
 struct tell {
   const char *event; /* as audit.h has it */
   const char *via;
+  const char *method; /* of the request that asked for it, or NULL */
   struct verdict verdict;
   const struct host *host; /* NULL when the client named none that parses */
   uint16_t port; /* 0 when unknown */

@@ -28,6 +28,7 @@ struct tunnel {
   struct conn *conn;
   struct proxy *proxy;
   const char *via;
+  const char *method;
   struct host host;
   uint16_t port;
   struct verdict verdict;
@@ -44,9 +45,9 @@ struct tunnel {
 static void record(struct tunnel *tunnel, const struct verdict *verdict)
 {
   if (!tunnel->told)
-    tell(tunnel->proxy, &(struct tell){ .event = "connect", .via = tunnel->via, .verdict = *verdict,
-                                        .host = &tunnel->host, .port = tunnel->port, .ip = &tunnel->addr,
-                                        .up = tunnel->relay.up, .down = tunnel->relay.down,
+    tell(tunnel->proxy, &(struct tell){ .event = "connect", .via = tunnel->via, .method = tunnel->method,
+                                        .verdict = *verdict, .host = &tunnel->host, .port = tunnel->port,
+                                        .ip = &tunnel->addr, .up = tunnel->relay.up, .down = tunnel->relay.down,
                                         .begun_ns = tunnel->begun_ns });
   tunnel->told = true;
 }
@@ -159,6 +160,7 @@ void tunnel_start(struct conn *conn, const struct tunnel_start *start)
   tunnel->conn = conn;
   tunnel->proxy = conn->proxy;
   tunnel->via = start->via;
+  tunnel->method = start->method;
   tunnel->host = start->host;
   tunnel->port = start->port;
   tunnel->verdict = start->verdict;

@@ -6,6 +6,7 @@
 
 struct tunnel_start {
   const char *via; /* the front, for the audit */
+  const char *method; /* CONNECT of the HTTP front, else NULL */
   struct host host; /* the target */
   uint16_t port;
   struct verdict verdict;
