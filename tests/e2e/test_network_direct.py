@@ -29,13 +29,20 @@ ADDRESSES = ["192.0.2.10", "10.0.0.1", "169.254.169.254", "8.8.8.8", "2001:db8::
 AT_ONCE = {"ECONNREFUSED", "ENETUNREACH", "EHOSTUNREACH", "EADDRNOTAVAIL", "EINVAL", "EACCES", "EPERM"}
 
 
-@pytest.mark.parametrize("port", [80, 443, 22, 53])
+@pytest.mark.parametrize("port", [22, 25, 8080, 65535])
 def test_direct_tcp_is_refused_at_once(sbx, lab, port):
-    """P2"""
-    answers = sbx.python(ATTEMPT, "--allow", "*:*", arguments=[f"tcp|{a}|{port}" for a in ADDRESSES]).json
+    """P2: on a port of no rule."""
+    answers = sbx.python(ATTEMPT, "--allow", "origin.test", arguments=[f"tcp|{a}|{port}" for a in ADDRESSES]).json
     for item, answer in answers.items():
         assert answer in AT_ONCE, (item, answer)
     assert lab.connections == []
+
+
+@pytest.mark.parametrize("port", [80, 443, 53])
+def test_direct_tcp_reaches_nobody(sbx, lab, port):
+    """P2: a port with a listener takes the connection, and leads no further than the verdict."""
+    sbx.python(ATTEMPT, "--allow", "origin.test", arguments=[f"tcp|{a}|{port}" for a in ADDRESSES]).ok()
+    assert lab.connections == [] and lab.dns.queries == []
 
 
 @pytest.mark.parametrize("port", [53, 123, 443, 5353])
