@@ -427,14 +427,32 @@ static void linger(struct http *http)
   conn_linger(conn);
 }
 
+static bool wants_client(const struct http *http)
+{
+  switch (http->state) {
+  case HTTP_HEAD:
+    return !sock_pending(&http->conn->client);
+  case HTTP_REACH:
+    return http->in.len < LIMITS_HTTP_HEAD_BYTES;
+  case HTTP_EXCHANGE:
+    if (http->request_body.done)
+      return http->in.len < LIMITS_HTTP_HEAD_BYTES;
+    return !http->body_refused && !sock_pending(&http->origin) && !http->in.len;
+  case HTTP_TUNNEL:
+  case HTTP_CONNECTED:
+  case HTTP_LINGER:
+  case HTTP_END:
+  default:
+    return false;
+  }
+}
+
 static void watch(struct http *http)
 {
-  struct sock *client = &http->conn->client;
   bool exchange = http->state == HTTP_EXCHANGE;
-  bool body = !http->request_body.done && !http->body_refused && !sock_pending(&http->origin) && !http->in.len;
 
-  sock_watch(client, (http->state == HTTP_HEAD && !sock_pending(client)) || (exchange && body));
-  sock_watch(&http->origin, http->state == HTTP_HEAD || (exchange && !sock_pending(client)));
+  sock_watch(&http->conn->client, wants_client(http));
+  sock_watch(&http->origin, http->state == HTTP_HEAD || (exchange && !sock_pending(&http->conn->client)));
 }
 
 /* May free http. */

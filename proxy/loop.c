@@ -45,10 +45,14 @@ void loop_free(struct loop *loop)
 {
   if (!loop)
     return;
-  /* Lets the close callbacks run. */
-  uv_run(&loop->uv, UV_RUN_NOWAIT);
-  if (uv_loop_close(&loop->uv) == 0)
-    free(loop);
+  /* Lets the close callbacks run: in the first turn, or the second where a stop from outside the loop is left over. */
+  for (int turn = 0; turn < 3; turn++) {
+    if (uv_loop_close(&loop->uv) == 0) {
+      free(loop);
+      return;
+    }
+    uv_run(&loop->uv, UV_RUN_NOWAIT);
+  }
 }
 
 void loop_run(struct loop *loop)

@@ -106,9 +106,9 @@ static int scan_record(struct tls_hello_scan *scan, struct span bytes, struct er
 {
   struct span fragment;
   unsigned char head[MESSAGE_HEADER_BYTES];
-  size_t message_len;
+  size_t message_len = 0;
   size_t end;
-  unsigned len;
+  unsigned len = 0;
   int known;
   int r;
 
@@ -322,7 +322,7 @@ int tls_hello_parse(struct span bytes, char scratch[static LIMITS_TLS_HELLO_BYTE
   struct tls_hello hello = { 0 };
   struct span rest;
   struct span extensions;
-  size_t len;
+  size_t len = 0;
   int r;
 
   r = tls_hello_scan(&scan, bytes, err, &len);

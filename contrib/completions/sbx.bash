@@ -75,7 +75,7 @@ _sbx()
     ;;
   check) compopt -o filenames && mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
   trust | init) _sbx_value "$prev" || mapfile -t COMPREPLY < <(compgen -W '--workspace' -- "$cur") ;;
-  log) mapfile -t COMPREPLY < <(compgen -W '-f --json' -- "$cur") ;;
+  log) mapfile -t COMPREPLY < <(compgen -W '-f --follow --json' -- "$cur") ;;
   doctor) mapfile -t COMPREPLY < <(compgen -W '--json' -- "$cur") ;;
   esac
 }

@@ -47,7 +47,7 @@ complete -c sbx -n "$run" -a '(__fish_complete_subcommand)'
 
 complete -c sbx -n '__fish_seen_subcommand_from show' -l plan -d 'Print the plan'
 complete -c sbx -n '__fish_seen_subcommand_from why' -l write -d 'Ask for writing'
-complete -c sbx -n '__fish_seen_subcommand_from log' -s f -d 'Go on printing'
+complete -c sbx -n '__fish_seen_subcommand_from log' -s f -l follow -d 'Go on printing'
 complete -c sbx -n '__fish_seen_subcommand_from check log doctor' -l json -d 'Print JSON'
 complete -c sbx -n '__fish_seen_subcommand_from check' -F
 complete -c sbx -n '__fish_seen_subcommand_from trust init' -l workspace -x -a '(__fish_complete_directories)'

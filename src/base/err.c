@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Appends text, with "..." at the end where it does not fit. Control characters and bytes that are no UTF-8 become \xNN,
- * so that no message can drive a terminal. */
+/* Appends text, with "..." at the end where it does not fit. Control characters and bytes that are no UTF-8 become
+ * \xNN, so that no message can drive a terminal. */
 static void append(char *message, struct span text)
 {
   static const char hex[] = "0123456789abcdef";

@@ -19,7 +19,8 @@ int fd_write_all(int fd, struct span bytes);
 /* Appends everything up to end of file to buf. 0, -errno, or buf's error (-E2BIG where the ceiling is passed). */
 int fd_read_all(int fd, struct buf *buf);
 
-/* Opens path below dirfd (AT_FDCWD allowed) and reads it whole into buf. 0 or -errno. For small files in /proc, /etc. */
+/* Opens path below dirfd (AT_FDCWD allowed) and reads it whole into buf. 0 or -errno. For small files in /proc,
+ * /etc. */
 int fd_read_file(int dirfd, const char *path, struct buf *buf);
 
 /* Sets or clears O_NONBLOCK; sets or clears FD_CLOEXEC. 0 or -errno. */

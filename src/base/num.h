@@ -15,10 +15,12 @@ int num_parse_hex(struct span text, uint64_t *ret_value);
 /* A size in bytes: digits and an optional k, m, g or t (powers of 1024, either case). 0, -EINVAL or -ERANGE. */
 int num_parse_size(struct span text, uint64_t *ret_bytes);
 
-/* A duration: digits and one of ms, s, m, h, d ("s" may be left out). 0, -EINVAL or -ERANGE (over 10 years, or zero). */
+/* A duration: digits and one of ms, s, m, h, d ("s" may be left out). 0, -EINVAL or -ERANGE (over 10 years, or
+ * zero). */
 int num_parse_duration(struct span text, uint64_t *ret_ms);
 
-/* A positive decimal with up to three places, such as "1.5", as thousandths. 0, -EINVAL or -ERANGE (zero, over 4096). */
+/* A positive decimal with up to three places, such as "1.5", as thousandths. 0, -EINVAL or -ERANGE (zero, over
+ * 4096). */
 int num_parse_milli(struct span text, uint64_t *ret_thousandths);
 
 #endif

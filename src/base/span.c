@@ -123,14 +123,15 @@ static uint32_t code_point(const char *bytes, size_t len)
 
 size_t span_printable(struct span s)
 {
-  /* C0, DEL and C1; then what has no glyph of its own and moves, joins or reverses the text round it (CVE-2021-42574). */
+  /* C0, DEL and C1; then what has no glyph of its own and moves, joins or reverses the text round it
+   * (CVE-2021-42574). */
   static const struct {
     uint32_t first;
     uint32_t last;
   } refused[] = {
-    { 0x00, 0x1f },     { 0x7f, 0x9f },     { 0xad, 0xad },     { 0x61c, 0x61c },     { 0x180e, 0x180e },
-    { 0x200b, 0x200f }, { 0x2028, 0x202e }, { 0x2060, 0x206f }, { 0xfeff, 0xfeff },   { 0xfff9, 0xfffb },
-    { 0xe0000, 0xe0fff },
+    { 0x00, 0x1f },     { 0x7f, 0x9f },     { 0xad, 0xad },       { 0x61c, 0x61c },
+    { 0x180e, 0x180e }, { 0x200b, 0x200f }, { 0x2028, 0x202e },   { 0x2060, 0x206f },
+    { 0xfeff, 0xfeff }, { 0xfff9, 0xfffb }, { 0xe0000, 0xe0fff },
   };
   size_t len = span_utf8(s);
   uint32_t code = len ? code_point(s.ptr, len) : 0;

@@ -45,8 +45,8 @@ bool span_split(struct span *rest, char sep, struct span *ret_part);
 /* Length of the valid UTF-8 sequence (RFC 3629) at the start of s: 1 for ASCII; 0 where there is none. */
 size_t span_utf8(struct span s);
 
-/* The same for text that goes to a terminal: 0 also for control characters, those of C1 (U+0080..U+009F) included, and for
- * format characters, such as those that turn the direction of writing. */
+/* The same for text that goes to a terminal: 0 also for control characters, those of C1 (U+0080..U+009F) included, and
+ * for format characters, such as those that turn the direction of writing. */
 size_t span_printable(struct span s);
 
 /* ASCII classes, whatever the locale. */

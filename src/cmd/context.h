@@ -16,10 +16,7 @@ struct context {
   bool trusted; /* and it is the one that the user trusted */
 };
 
-#define CONTEXT_INIT \
-  { \
-    .layers = NULL, .policy = NULL \
-  }
+#define CONTEXT_INIT { .layers = NULL, .policy = NULL }
 
 void context_free(struct context *context);
 #define context_autofree MEM_CLEANUP(context_free)

@@ -25,7 +25,7 @@ bool nested_is_inside(void)
 
 int nested_run(const struct opts *opts, char *const *args)
 {
-  const char *refused = opts->setting_count       ? opts->settings[0].option
+  const char *refused = opts->setting_count        ? opts->settings[0].option
                         : opts->policy_files.count ? "--policy"
                         : opts->workspace          ? "--workspace"
                         : opts->fd_count           ? "--fd"
@@ -35,8 +35,9 @@ int nested_run(const struct opts *opts, char *const *args)
   struct err err = ERR_INIT;
 
   if (refused) {
-    err_set(&err, ENOTSUP, "%s: cannot be honoured here, inside a sandbox of sbx, whose policy stays as it is; leave the "
-                           "option out",
+    err_set(&err, ENOTSUP,
+            "%s: cannot be honoured here, inside a sandbox of sbx, whose policy stays as it is; leave the "
+            "option out",
             refused);
     return cmd_fail(&err);
   }

@@ -4,8 +4,8 @@
 
 #include "cmd/opts.h"
 
-/* Whether this process is confined by sbx. Nothing that a user, a repository or the environment can set makes it so: the
- * marker lies on a root that only a sandbox has, and the process must be under a filter and no_new_privs. */
+/* Whether this process is confined by sbx. Nothing that a user, a repository or the environment can set makes it so:
+ * the marker lies on a root that only a sandbox has, and the process must be under a filter and no_new_privs. */
 bool nested_is_inside(void);
 
 /* Runs the command in the sandbox it is in already. Options that would change the sandbox are refused (125): it can be

@@ -49,10 +49,7 @@ struct opts {
   size_t consumed; /* arguments that were options, "--" included: the rest is the command */
 };
 
-#define OPTS_INIT \
-  { \
-    .audit_fd = -1, .level = LOG_NOTICE \
-  }
+#define OPTS_INIT { .audit_fd = -1, .level = LOG_NOTICE }
 
 void opts_free(struct opts *opts);
 #define opts_autofree MEM_CLEANUP(opts_free)

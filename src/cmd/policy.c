@@ -83,18 +83,24 @@ static const struct {
   const char *file;
   const char *profile;
 } init_hints[] = {
-  { ".git", "git" },          { "package.json", "node" },   { "pyproject.toml", "python" }, { "requirements.txt", "python" },
-  { "setup.py", "python" },   { "Cargo.toml", "rust" },     { "go.mod", "go" },
+  { ".git", "git" },
+  { "package.json", "node" },
+  { "pyproject.toml", "python" },
+  { "requirements.txt", "python" },
+  { "setup.py", "python" },
+  { "Cargo.toml", "rust" },
+  { "go.mod", "go" },
 };
 
 static void init_text(const struct facts *facts, struct buf *out)
 {
   const char *before = NULL;
 
-  buf_append_str(out, "// What commands may do in this project: sbx-policy(5). sbx takes from this file only what narrows,\n"
-                      "// until you run `sbx trust`.\n"
-                      "{\n"
-                      "  \"extends\": [");
+  buf_append_str(out,
+                 "// What commands may do in this project: sbx-policy(5). sbx takes from this file only what narrows,\n"
+                 "// until you run `sbx trust`.\n"
+                 "{\n"
+                 "  \"extends\": [");
   for (size_t i = 0; i < MEM_COUNT(init_hints); i++) {
     mem_autofree char *path = path_join(facts->workspace, init_hints[i].file);
 

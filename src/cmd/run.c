@@ -71,10 +71,11 @@ static int check_descriptors(const struct opts *opts, struct err *err)
     struct stat stat;
 
     if (fstat(fd, &stat) == 0 && S_ISDIR(stat.st_mode))
-      return err_set(err, EISDIR,
-                     "descriptor %d is a directory, through which the command would reach every file of the host; redirect "
-                     "it to a file, or show the directory with --read",
-                     fd);
+      return err_set(
+          err, EISDIR,
+          "descriptor %d is a directory, through which the command would reach every file of the host; redirect "
+          "it to a file, or show the directory with --read",
+          fd);
   }
   return 0;
 }
@@ -82,8 +83,12 @@ static int check_descriptors(const struct opts *opts, struct err *err)
 static int start(const struct opts *opts, const struct context *context, const struct plan *plan)
 {
   mem_autofree char *proxy = NULL;
-  struct run_request request = { .policy = context->policy, .facts = &context->facts, .plan = plan,
-                                 .keep_fds = opts->fds, .keep_count = opts->fd_count, .audit_fd = opts->audit_fd,
+  struct run_request request = { .policy = context->policy,
+                                 .facts = &context->facts,
+                                 .plan = plan,
+                                 .keep_fds = opts->fds,
+                                 .keep_count = opts->fd_count,
+                                 .audit_fd = opts->audit_fd,
                                  .summary = opts->summary };
   struct err err = ERR_INIT;
   int r = check_descriptors(opts, &err);
@@ -124,7 +129,7 @@ int cmd_run(const struct opts *opts, char *const *args)
   r = planning_make(&context, args, &err, &plan, &about_command);
   if (r < 0) {
     (void)cmd_fail(&err);
-    return about_command && r == -ENOENT ? RUN_EXIT_NOT_FOUND
+    return about_command && r == -ENOENT   ? RUN_EXIT_NOT_FOUND
            : about_command && r == -EACCES ? RUN_EXIT_NOT_EXECUTABLE
                                            : RUN_EXIT_FAILED;
   }

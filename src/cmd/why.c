@@ -116,11 +116,12 @@ static int parse_target(const char *argument, struct err *err, struct host *ret_
 
 static int ask_host(const struct opts *opts, const char *argument, const struct policy *policy)
 {
-  MEM_CLEANUP(answer_free) struct answer answer = { .target = BUF_INIT(WHY_TEXT_BYTES),
-                                                    .text = BUF_INIT(WHY_TEXT_BYTES),
-                                                    .rule = BUF_INIT(WHY_TEXT_BYTES),
-                                                    .place = BUF_INIT(WHY_TEXT_BYTES),
-                                                    .fix = BUF_INIT(WHY_TEXT_BYTES) };
+  MEM_CLEANUP(answer_free)
+  struct answer answer = { .target = BUF_INIT(WHY_TEXT_BYTES),
+                           .text = BUF_INIT(WHY_TEXT_BYTES),
+                           .rule = BUF_INIT(WHY_TEXT_BYTES),
+                           .place = BUF_INIT(WHY_TEXT_BYTES),
+                           .fix = BUF_INIT(WHY_TEXT_BYTES) };
   struct err err = ERR_INIT;
   struct host host;
   struct verdict verdict;
@@ -190,11 +191,12 @@ static void say_path_fix(const char *path, bool write, struct answer *answer)
 static int ask_path(const struct opts *opts, const char *argument, struct context *context)
 {
   static char *const no_command[] = { NULL };
-  MEM_CLEANUP(answer_free) struct answer answer = { .target = BUF_INIT(WHY_TEXT_BYTES),
-                                                    .text = BUF_INIT(WHY_TEXT_BYTES),
-                                                    .rule = BUF_INIT(WHY_TEXT_BYTES),
-                                                    .place = BUF_INIT(WHY_TEXT_BYTES),
-                                                    .fix = BUF_INIT(WHY_TEXT_BYTES) };
+  MEM_CLEANUP(answer_free)
+  struct answer answer = { .target = BUF_INIT(WHY_TEXT_BYTES),
+                           .text = BUF_INIT(WHY_TEXT_BYTES),
+                           .rule = BUF_INIT(WHY_TEXT_BYTES),
+                           .place = BUF_INIT(WHY_TEXT_BYTES),
+                           .fix = BUF_INIT(WHY_TEXT_BYTES) };
   plan_autofree struct plan plan = PLAN_INIT;
   path_object_autofree struct path_object object = { .real = NULL };
   mem_autofree char *path = NULL;

@@ -193,8 +193,8 @@ static void add_env(struct launch *launch, const struct strv *env)
   }
 }
 
-/* The filter's descriptor is an empty memfd for now. bubblewrap reads it after the block descriptor has let it go on, so
- * the filter is compiled while the mounts are being made. */
+/* The filter's descriptor is an empty memfd for now. bubblewrap reads it after the block descriptor has let it go on,
+ * so the filter is compiled while the mounts are being made. */
 static int add_filter(struct launch *launch, int *ret_filter)
 {
   int fd = memfd_create("sbx-filter", MFD_CLOEXEC);
@@ -274,20 +274,25 @@ static int spawn_bwrap(struct launch *launch, const struct plan *plan, const str
   static char *const no_environment[] = { NULL };
   strv_autofree struct strv argv = STRV_INIT;
   mem_autofree char *program = NULL;
-  struct spawn spawn = { .envp = no_environment, .guard = true, .new_session = plan->new_session,
-                         .landlock = -1, .cgroup_procs = inputs->cgroup_procs };
+  struct spawn spawn = { .envp = no_environment,
+                         .guard = true,
+                         .new_session = plan->new_session,
+                         .landlock = -1,
+                         .cgroup_procs = inputs->cgroup_procs };
   fd_autoclose int landlock = -1;
   int fd;
   int r = probe_program(SBX_BWRAP, &program);
 
   if (r < 0)
-    return err_set(err, ENOENT, "engine: bubblewrap (bwrap) is not installed; install it, for example with "
-                                "`sudo apt-get install bubblewrap`");
+    return err_set(err, ENOENT,
+                   "engine: bubblewrap (bwrap) is not installed; install it, for example with "
+                   "`sudo apt-get install bubblewrap`");
   if (launch->count + plan->argv.count > BWRAP_ARGS_MAX)
-    return err_set(err, E2BIG,
-                   "engine: %zu arguments of the command and %zu for the view of files; bubblewrap accepts %d in all: hide "
-                   "or protect directories instead of the files in them, or pass the command's arguments in a file",
-                   plan->argv.count, launch->count, BWRAP_ARGS_MAX);
+    return err_set(
+        err, E2BIG,
+        "engine: %zu arguments of the command and %zu for the view of files; bubblewrap accepts %d in all: hide "
+        "or protect directories instead of the files in them, or pass the command's arguments in a file",
+        plan->argv.count, launch->count, BWRAP_ARGS_MAX);
   fd = buf_error(&launch->args) ? buf_error(&launch->args) : memfd_sealed("sbx-args", buf_span(&launch->args));
   r = fd < 0 ? fd : hand_over(launch, fd);
   if (r < 0)
@@ -304,7 +309,8 @@ static int spawn_bwrap(struct launch *launch, const struct plan *plan, const str
   if (r < 0)
     return OUT_OF_MEMORY(err);
   if (plan->scope_abstract)
-    r = landlock_create(&(struct landlock_rights){ .scope = LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET }, err, NULL, &landlock);
+    r = landlock_create(&(struct landlock_rights){ .scope = LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET }, err, NULL,
+                        &landlock);
   if (r < 0)
     return r;
   spawn.landlock = landlock;
@@ -370,10 +376,11 @@ static int make_listeners(const struct plan *plan, struct engine_run *run, struc
   return 0;
 }
 
-int engine_start(const struct plan *plan, const struct engine_inputs *inputs, struct err *err, struct engine_run *ret_run)
+int engine_start(const struct plan *plan, const struct engine_inputs *inputs, struct err *err,
+                 struct engine_run *ret_run)
 {
-  MEM_CLEANUP(launch_free) struct launch launch = { .args = BUF_INIT(BWRAP_ARGS_BYTES),
-                                               .closed_dir = inputs->closed_dir };
+  MEM_CLEANUP(launch_free)
+  struct launch launch = { .args = BUF_INIT(BWRAP_ARGS_BYTES), .closed_dir = inputs->closed_dir };
   struct engine_run run = ENGINE_RUN_INIT;
   fd_autoclose int filter = -1;
   int r = add_plan(&launch, plan, err);
@@ -417,8 +424,9 @@ static int verify(int root, const struct plan_op *op, struct err *err)
   if (r < 0)
     return err_set_errno(err, -r, "isolation: %s (%s) cannot be verified", op->target, op->why);
   if ((now.inode == op->inode && now.device == op->device) == masked)
-    return err_set(err, ESTALE, "isolation: %s (%s) was exchanged for something else while the sandbox was being made; "
-                                "if no hostile program did that, try again",
+    return err_set(err, ESTALE,
+                   "isolation: %s (%s) was exchanged for something else while the sandbox was being made; "
+                   "if no hostile program did that, try again",
                    op->target, op->why);
   return 0;
 }
@@ -426,14 +434,16 @@ static int verify(int root, const struct plan_op *op, struct err *err)
 static bool is_covered_later(const struct plan *plan, size_t index)
 {
   for (size_t i = index + 1; i < plan->ops.count; i++) {
-    if (plan->ops.items[i].kind != PLAN_SEAL && path_is_within(plan->ops.items[index].target, plan->ops.items[i].target))
+    if (plan->ops.items[i].kind != PLAN_SEAL &&
+        path_is_within(plan->ops.items[index].target, plan->ops.items[i].target))
       return true;
   }
   return false;
 }
 
-/* Waits until init has dropped its capabilities. The end of the status pipe tells that bubblewrap gave up. There is no event
- * to wait for; the pauses grow with the time that has passed, so that a hundred starts at once do not spend it on looking. */
+/* Waits until init has dropped its capabilities. The end of the status pipe tells that bubblewrap gave up. There is no
+ * event to wait for; the pauses grow with the time that has passed, so that a hundred starts at once do not spend it
+ * on looking. */
 static int await_mounts(struct engine_run *run, struct err *err)
 {
   struct timespec pause = { .tv_nsec = BWRAP_SETTLE_NS };

@@ -7,9 +7,9 @@
  *   engine_release  the command runs
  *   engine_finish   after waitpid(2) of guard: what became of it
  *
- * The process guard is the caller's child; while it lives the kernel ties everything inside to it, and it to the caller:
- * when either dies, all inside is killed by the kernel (P6). Nothing above this header knows how an engine does it.
- */
+ * The process guard is the caller's child; while it lives the kernel ties everything inside to it, and it to the
+ * caller: when either dies, all inside is killed by the kernel (P6). Nothing above this header knows how an engine
+ * does it. */
 #ifndef SBX_ENGINE_ENGINE_H
 #define SBX_ENGINE_ENGINE_H
 
@@ -32,9 +32,7 @@ struct engine_run {
 };
 
 #define ENGINE_RUN_INIT \
-  { \
-    .guard = -1, .init = -1, .release_fd = -1, .status_fd = -1, .netns = NETNS_INIT, .listener_count = 0 \
-  }
+  { .guard = -1, .init = -1, .release_fd = -1, .status_fd = -1, .netns = NETNS_INIT, .listener_count = 0 }
 
 /* What the caller adds to a plan for one run. */
 struct engine_inputs {
@@ -45,7 +43,8 @@ struct engine_inputs {
 };
 
 /* 0; or -errno with "part: cause; fix" in err, and nothing left behind. */
-int engine_start(const struct plan *plan, const struct engine_inputs *inputs, struct err *err, struct engine_run *ret_run);
+int engine_start(const struct plan *plan, const struct engine_inputs *inputs, struct err *err,
+                 struct engine_run *ret_run);
 
 /* 0; or -errno: an engine's own fault, or -ESTALE where another object was mounted than the one judged. */
 int engine_settle(const struct plan *plan, struct engine_run *run, struct err *err);

@@ -176,6 +176,28 @@ static int set_proxy(struct plan *plan)
   return r;
 }
 
+/* An entry that is empty or relative means the directory that the program stands in: there the command, or what it
+ * unpacked, could stand in for any program. */
+static int clean_path(struct plan *plan)
+{
+  buf_autofree struct buf clean = BUF_INIT(1024 * 1024);
+  struct span rest = SPAN_INIT("");
+  struct span part;
+
+  for (size_t i = 0; i < plan->env.count; i++) {
+    if (strncmp(plan->env.items[i], "PATH=", 5) == 0)
+      rest = span_of(plan->env.items[i] + 5);
+  }
+  while (span_split(&rest, ':', &part)) {
+    if (!part.len || part.ptr[0] != '/')
+      continue;
+    if (clean.len)
+      buf_append_byte(&clean, ':');
+    buf_append(&clean, part);
+  }
+  return buf_error(&clean) ? buf_error(&clean) : set(plan, "PATH", clean.len ? clean.data : DEFAULT_PATH);
+}
+
 int build_env(const struct policy *policy, const struct facts *facts, struct err *err, struct plan *plan)
 {
   char runtime[64];
@@ -198,6 +220,8 @@ int build_env(const struct policy *policy, const struct facts *facts, struct err
     r = set(plan, policy->env_set.items[i].name, policy->env_set.items[i].value);
   if (r == 0)
     r = name_left_out(facts, plan);
+  if (r == 0)
+    r = clean_path(plan);
   if (r == 0)
     strv_sort(&plan->env);
   return r < 0 ? OUT_OF_MEMORY(err) : 0;

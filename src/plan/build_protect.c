@@ -2,17 +2,17 @@
  *
  * A protected path is mounted read-only on itself. A mount point can be neither renamed nor removed, but a directory
  * above it can, and a new one made in its place would be writable; so each directory between the writable tree and the
- * protected path becomes a mount point as well, a writable one ("pinned"). Such a mount would cover what is mounted below
- * the directory before it, so it takes its place by name among the visible trees.
+ * protected path becomes a mount point as well, a writable one ("pinned"). Such a mount would cover what is mounted
+ * below the directory before it, so it takes its place by name among the visible trees.
  *
  * A protected name that is a symbolic link cannot be mounted on. Where the link leads is protected instead.
  *
- * One object may be shown under several names (a link of the policy's, a toolchain that is a link): what is protected or
- * hidden is so under each of them.
+ * One object may be shown under several names (a link of the policy's, a toolchain that is a link): what is protected
+ * or hidden is so under each of them.
  *
- * A hidden path is covered by something that nobody can open. Renaming a directory above it carries the cover along; but
- * the next run would not find it under its name, so the directories above a name of the policy are pinned. Hiding comes
- * last and so wins over every other list.
+ * A hidden path is covered by something that nobody can open. Renaming a directory above it carries the cover along;
+ * but the next run would not find it under its name, so the directories above a name of the policy are pinned. Hiding
+ * comes last and so wins over every other list.
  */
 #include "plan/build.h"
 #include "plan/ops.h"
@@ -54,8 +54,8 @@ static int bind_in_place(const struct plan_op *cover, const char *path, enum pla
   return 0;
 }
 
-/* Every directory above path that lies in a writable tree of the host and is no mount point yet, also above the tree that
- * shows path itself: that may stand in another one. */
+/* Every directory above path that lies in a writable tree of the host and is no mount point yet, also above the tree
+ * that shows path itself: that may stand in another one. */
 static int pin_ancestors(const char *path, const struct facts *facts, struct err *err, struct plan *plan)
 {
   mem_autofree char *ancestor = mem_strndup(path, strlen(path));
@@ -246,7 +246,8 @@ int build_protect(const struct policy *policy, const struct facts *facts, struct
   return r == 0 ? protect_own(facts, err, plan) : r;
 }
 
-static int hide(const char *path, const char *why, bool pin, const struct facts *facts, struct err *err, struct plan *plan)
+static int hide(const char *path, const char *why, bool pin, const struct facts *facts, struct err *err,
+                struct plan *plan)
 {
   const struct fact_path *fact = facts_path(facts, path);
 
@@ -291,15 +292,34 @@ static int hide_sockets(const struct policy *policy, const struct facts *facts, 
   return 0;
 }
 
-static int hide_names(const char *base, const char *const *names, const char *why, const struct facts *facts,
-                      struct err *err, struct plan *plan)
+static bool names_below(const struct policy_paths *paths, const struct facts *facts, const char *path)
+{
+  for (size_t i = 0; i < paths->count; i++) {
+    mem_autofree char *named = facts_expand(facts, paths->items[i].text);
+
+    if (named && path_is_within(named, path))
+      return true;
+  }
+  return false;
+}
+
+/* Whether the user asked for this very place, or for one in it, and not for something larger that holds it. */
+static bool is_asked_for(const struct policy *policy, const struct facts *facts, const char *path)
+{
+  return names_below(&policy->read, facts, path) || names_below(&policy->write, facts, path) ||
+         names_below(&policy->unix_sockets, facts, path) || path_is_within(facts->workspace, path);
+}
+
+/* Places that are secret by themselves, wherever they come into view. */
+static int hide_names(const char *base, const char *const *names, const char *why, const struct policy *policy,
+                      const struct facts *facts, struct err *err, struct plan *plan)
 {
   for (; *names; names++) {
     mem_autofree char *path = path_join(base, *names);
     const struct fact_path *fact = path ? facts_path(facts, path) : NULL;
     int r = path ? 0 : OUT_OF_MEMORY(err);
 
-    if (fact && !fact->error)
+    if (fact && !fact->error && !is_asked_for(policy, facts, path))
       r = hide(path, why, false, facts, err, plan);
     if (r < 0)
       return r;
@@ -321,11 +341,11 @@ int build_hide(const struct policy *policy, const struct facts *facts, struct er
   }
   for (size_t i = 0; i < facts->hidden.count && r == 0; i++)
     r = hide(facts->hidden.items[i], "hide", false, facts, err, plan);
-  if (r == 0 && policy->home == POLICY_HOME_HOST)
-    r = hide_names(facts->home, view_home_secrets(), "secret of the home", facts, err, plan);
-  if (r == 0 && policy->home != POLICY_HOME_HOST)
-    r = hide_names(facts->home, view_tool_secrets(), "secret of a tool", facts, err, plan);
+  if (r == 0)
+    r = hide_names(facts->home, view_home_secrets(), "secret of the home", policy, facts, err, plan);
+  if (r == 0)
+    r = hide_names(facts->home, view_tool_secrets(), "secret of a tool", policy, facts, err, plan);
   if (r == 0 && facts->uid == 0)
-    r = hide_names("/", view_etc_root_only(), "for root only", facts, err, plan);
+    r = hide_names("/", view_etc_root_only(), "for root only", policy, facts, err, plan);
   return r == 0 ? hide_sockets(policy, facts, err, plan) : r;
 }

@@ -24,7 +24,8 @@ static int add_bind(const struct fact_path *fact, bool writable, const char *tar
   return 0;
 }
 
-/* Whether the system's own read-only trees show real already; to mount it again would uncover what was taken out there. */
+/* Whether the system's own read-only trees show real already; to mount it again would uncover what was taken out
+ * there. */
 static bool is_of_system(const struct plan *plan, const char *real)
 {
   const struct plan_op *cover = ops_covering(plan, real);
@@ -33,8 +34,8 @@ static bool is_of_system(const struct plan *plan, const char *real)
          strcmp(cover->source, cover->target) == 0;
 }
 
-/* Whether the name that was asked for leads to the object inside: by the links of a tree that is there as on the host, or
- * because another mount shows the object there. 1, 0 or -ENOMEM. */
+/* Whether the name that was asked for leads to the object inside: by the links of a tree that is there as on the host,
+ * or because another mount shows the object there. 1, 0 or -ENOMEM. */
 static int leads_there(const struct plan *plan, const struct fact_path *fact)
 {
   const struct plan_op *cover = ops_covering(plan, fact->asked);
@@ -110,9 +111,10 @@ static int show_policy_path(const struct policy_path *path, bool writable, const
   if (is_reserved(fact->real))
     return origin_error(path, err, EINVAL, "cannot be shown: the sandbox has its own; name what you need below it");
   if (leaves_writable_tree(fact, policy, facts))
-    return origin_error(path, err, EXDEV,
-                        "leads out of a writable directory through a symbolic link, which a command may have made; name "
-                        "the place that is meant by its own path");
+    return origin_error(
+        path, err, EXDEV,
+        "leads out of a writable directory through a symbolic link, which a command may have made; name "
+        "the place that is meant by its own path");
   if (!writable && is_of_system(plan, fact->real))
     return 0;
   return add_bind(fact, writable, fact->real, writable ? "write" : "read", err, plan);
@@ -217,8 +219,8 @@ static int compare_binds(const void *a, const void *b)
   return order ? order : strcmp(left->source, right->source);
 }
 
-/* Parents before children, so that no mount covers one made before it; and one for each target (a tree that is both read
- * and written is written). */
+/* Parents before children, so that no mount covers one made before it; and one for each target (a tree that is both
+ * read and written is written). */
 static void sort_visible(struct plan *plan, size_t from)
 {
   struct plan_op *items = plan->ops.items + from;
@@ -258,8 +260,8 @@ static int list_private_mounts(const struct facts *facts, size_t from, struct er
   return 0;
 }
 
-/* What the policy shows beside the workspace: first each object where it really is, then, when all of that is known, the
- * names that need a mount of their own. */
+/* What the policy shows beside the workspace: first each object where it really is, then, when all of that is known,
+ * the names that need a mount of their own. */
 static int show_policy(const struct policy *policy, size_t from, const struct facts *facts, struct err *err,
                        struct plan *plan)
 {

@@ -4,10 +4,10 @@
 
 #include "plan/plan.h"
 
-/* The invariants that an engine relies on: stages in order, parents before children among the visible trees, nothing but
- * read-only binds to protect, absolute and canonical targets, what each kind needs present, no target outside of the tree,
- * nothing mounted on the kernel's trees after their stage, the root sealed last, the working directory visible.
- * 0, or -EINVAL: a fault of the program, not of the user. */
+/* The invariants that an engine relies on: stages in order, parents before children among the visible trees, nothing
+ * but read-only binds to protect, absolute and canonical targets, what each kind needs present, no target outside of
+ * the tree, nothing mounted on the kernel's trees after their stage, the root sealed last, the working directory
+ * visible. 0, or -EINVAL: a fault of the program, not of the user. */
 int plan_check(const struct plan *plan, struct err *err);
 
 #endif

@@ -73,7 +73,8 @@ const struct fact_path *facts_path(const struct facts *facts, const char *path);
 /* The value of a variable of the caller's environment, or NULL. */
 const char *facts_getenv(const struct facts *facts, const char *name);
 
-/* A policy path as an absolute one: "~/x" below home, "x" below the workspace. NULL when memory is short. Caller frees. */
+/* A policy path as an absolute one: "~/x" below home, "x" below the workspace. NULL when memory is short. Caller
+ * frees. */
 char *facts_expand(const struct facts *facts, const char *policy_path);
 
 #endif

@@ -149,7 +149,9 @@ static int want_all(struct strv *wanted, const struct policy *policy, const char
   if (r == 0)
     r = want_below(wanted, facts->workspace, view_protected());
   if (r == 0)
-    r = want_below(wanted, facts->home, policy->home == POLICY_HOME_HOST ? view_home_secrets() : view_tool_secrets());
+    r = want_below(wanted, facts->home, view_home_secrets());
+  if (r == 0)
+    r = want_below(wanted, facts->home, view_tool_secrets());
   if (r == 0)
     r = want_policy(wanted, facts, &policy->read);
   if (r == 0)

@@ -5,8 +5,8 @@
 #include "plan/facts.h"
 #include "plan/plan.h"
 
-/* Appends an operation; strings are copied (source and data may be NULL). The result is borrowed from the plan until the
- * next call; NULL when memory is short. */
+/* Appends an operation; strings are copied (source and data may be NULL). The result is borrowed from the plan until
+ * the next call; NULL when memory is short. */
 struct plan_op *ops_add(struct plan *plan, enum plan_stage stage, enum plan_op_kind kind, const char *source,
                         const char *target, const char *why);
 

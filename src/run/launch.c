@@ -125,13 +125,13 @@ static void tell_link(const char *path, const char *real)
   path_object_autofree struct path_object now = { .real = NULL };
 
   if (path_resolve(path, &now) < 0 || strcmp(now.real, real) != 0)
-    log_line(LOG_WARNING, "%s, a protected name, led to %s when the command started and no longer does: look at it", path,
-             real);
+    log_line(LOG_WARNING, "%s, a protected name, led to %s when the command started and no longer does: look at it",
+             path, real);
 }
 
 /* A mask or a read-only mount is tied to the object under a name. When somebody outside puts another object there (an
- * editor that saves by renaming, `git config`), the kernel takes the mount away in every namespace. Nothing inside can do
- * that, and nothing here can prevent it; but it must not pass in silence. */
+ * editor that saves by renaming, `git config`), the kernel takes the mount away in every namespace. Nothing inside can
+ * do that, and nothing here can prevent it; but it must not pass in silence. */
 static void tell_replaced(const struct plan *plan)
 {
   for (size_t i = 0; i + 1 < plan->links.count; i += 2)
@@ -160,8 +160,9 @@ static int report_end(const struct run_request *request, struct engine_run *run,
   }
   if (executed || exit_status > 128) /* or a signal was quicker than the command's execve */
     return exit_status;
-  log_line(LOG_ERROR, "%s: could not be executed inside (the program or its interpreter is not visible there, or is for "
-                      "another machine)",
+  log_line(LOG_ERROR,
+           "%s: could not be executed inside (the program or its interpreter is not visible there, or is for "
+           "another machine)",
            request->plan->program);
   return RUN_EXIT_NOT_EXECUTABLE;
 }
@@ -171,9 +172,12 @@ static int run_started(const struct run_request *request, struct engine_run *run
   struct summary summary = SUMMARY_INIT;
   struct proxy proxy = PROXY_INIT;
   char run_id[CONTROL_RUN_ID_BYTES];
-  struct supervise supervise = { .engine = run, .proxy = &proxy, .summary = &summary,
+  struct supervise supervise = { .engine = run,
+                                 .proxy = &proxy,
+                                 .summary = &summary,
                                  .timeout_ms = request->plan->limits.timeout_ms,
-                                 .own_session = request->plan->new_session, .signals = signals };
+                                 .own_session = request->plan->new_session,
+                                 .signals = signals };
   bool timed_out;
   int status;
 

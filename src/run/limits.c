@@ -6,6 +6,7 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 /* Processes of the sandbox that are not the command's: pid 1 inside, and in a cgroup also the guard. */
@@ -40,11 +41,15 @@ int limits_prepare(const struct plan *plan, struct err *err, struct limits *limi
   return 0;
 }
 
+/* By its number: the C libraries disagree on the type of a resource. */
 static int set_limit(pid_t pid, int resource, uint64_t value, const char *name, struct err *err)
 {
-  struct rlimit limit = { .rlim_cur = value, .rlim_max = value };
+  const struct {
+    uint64_t soft;
+    uint64_t hard;
+  } limit = { .soft = value, .hard = value };
 
-  if (prlimit(pid, resource, &limit, NULL) < 0)
+  if (syscall(SYS_prlimit64, pid, resource, &limit, NULL) < 0)
     return err_set_errno(err, errno, "limits.%s: prlimit", name);
   return 0;
 }

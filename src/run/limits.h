@@ -13,10 +13,7 @@ struct limits {
   int procs_fd; /* its cgroup.procs, or -1 */
 };
 
-#define LIMITS_INIT \
-  { \
-    .cgroup = NULL, .procs_fd = -1 \
-  }
+#define LIMITS_INIT { .cgroup = NULL, .procs_fd = -1 }
 
 /* Makes the cgroup where the plan has limits and the host delegates the controllers they need. Without that, checks
  * that the other means can hold them. 0; -ENOTSUP where nothing can, with the mend in err. */

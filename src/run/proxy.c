@@ -51,11 +51,17 @@ static int spawn(struct proxy *proxy, int theirs, struct err *err)
   char name[] = "sbx-proxy";
   char *const argv[] = { name, NULL };
   fd_autoclose int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-  const struct spawn_fd fds[] = {
-    { .from = null, .to = 0 }, { .from = null, .to = 1 }, { .from = theirs, .to = CONTROL_FD }
-  };
-  struct spawn spawn = { .program = proxy->request->proxy_program, .argv = argv, .envp = no_environment, .fds = fds,
-                         .fd_count = MEM_COUNT(fds), .new_session = true, .landlock = -1, .cgroup_procs = -1 };
+  const struct spawn_fd fds[] = { { .from = null, .to = 0 },
+                                  { .from = null, .to = 1 },
+                                  { .from = theirs, .to = CONTROL_FD } };
+  struct spawn spawn = { .program = proxy->request->proxy_program,
+                         .argv = argv,
+                         .envp = no_environment,
+                         .fds = fds,
+                         .fd_count = MEM_COUNT(fds),
+                         .new_session = true,
+                         .landlock = -1,
+                         .cgroup_procs = -1 };
 
   if (null < 0)
     return err_set_errno(err, errno, "/dev/null");

@@ -18,10 +18,7 @@ struct proxy {
   unsigned starts;
 };
 
-#define PROXY_INIT \
-  { \
-    .request = NULL, .audit = -1, .listeners = NULL, .control = -1, .pid = -1 \
-  }
+#define PROXY_INIT { .request = NULL, .audit = -1, .listeners = NULL, .control = -1, .pid = -1 }
 
 /* Starts sbx-proxy and hands it the policy, the audit and the listeners. 0 or -errno. */
 int proxy_start(struct proxy *proxy, struct err *err);

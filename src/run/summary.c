@@ -72,8 +72,8 @@ void summary_print(const struct summary *summary, enum run_summary mode, int exi
     buf_append_escaped(&host, span_of(entry->host));
     if (entry->port)
       snprintf(port, sizeof port, ":%u", (unsigned)entry->port);
-    log_line(LOG_NOTICE, "denied %lux %s%s (%s: %s)%s%s", entry->count, host.data ? host.data : "", port, reason_word(reason),
-             reason_text(reason), *entry->fix ? "; to allow it: " : "", entry->fix);
+    log_line(LOG_NOTICE, "denied %lux %s%s (%s: %s)%s%s", entry->count, host.data ? host.data : "", port,
+             reason_word(reason), reason_text(reason), *entry->fix ? "; to allow it: " : "", entry->fix);
   }
   if (summary->more)
     log_line(LOG_NOTICE, "denied %lux more", summary->more);

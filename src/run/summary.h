@@ -21,10 +21,7 @@ struct summary {
   unsigned long more; /* denials beyond the distinct ones that were kept */
 };
 
-#define SUMMARY_INIT \
-  { \
-    .entries = NULL \
-  }
+#define SUMMARY_INIT { .entries = NULL }
 
 void summary_free(struct summary *summary);
 

@@ -1,11 +1,10 @@
 /* Theory of operation: signals.
  *
- * With a controlling terminal the command shares our process group, so what the terminal sends (Ctrl-C, Ctrl-Z, hang-up)
- * reaches it without us; the kernel marks such a signal SI_KERNEL. What somebody sends to our pid is meant for the
- * command as well, so it is passed on. Without a terminal the command has a session of its own and everything is passed
- * on. A stop signal also stops us, so that the shell sees its job stop; unless it came from inside, from a program that
- * suspends its own job and needs no copy.
- */
+ * With a controlling terminal the command shares our process group, so what the terminal sends (Ctrl-C, Ctrl-Z,
+ * hang-up) reaches it without us; the kernel marks such a signal SI_KERNEL. What somebody sends to our pid is meant
+ * for the command as well, so it is passed on. Without a terminal the command has a session of its own and everything
+ * is passed on. A stop signal also stops us, so that the shell sees its job stop; unless it came from inside, from a
+ * program that suspends its own job and needs no copy. */
 #include "run/supervise.h"
 
 #include "base/clock.h"
@@ -17,6 +16,7 @@
 #include <poll.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 /* What a command gets to clean up after its time was up, before it is killed. */
@@ -24,6 +24,9 @@
 
 /* How often to look whether there is a command to pass a signal on to. */
 #define SUPERVISE_PENDING_MS 1
+
+/* How often to look, every 2 ms, whether the command has stopped. */
+#define SUPERVISE_STOP_LOOKS 20
 
 enum supervise_clock {
   SUPERVISE_RUNNING,
@@ -102,6 +105,17 @@ static void reap(struct state *state)
   }
 }
 
+/* The terminal stops the command as it stops us. The shell takes the terminal back as soon as it sees us stopped, so
+ * the command should have got there first; one that handles the signal itself is not waited for long. */
+static void await_stop(struct state *state)
+{
+  static const struct timespec pause = { .tv_nsec = 2000000 };
+  pid_t command = engine_command(state->supervise->engine);
+
+  for (int i = 0; i < SUPERVISE_STOP_LOOKS && command > 0 && proc_state(command) != 'T'; i++)
+    nanosleep(&pause, NULL);
+}
+
 static void handle_signal(struct state *state, const struct signalfd_siginfo *info)
 {
   int number = (int)info->ssi_signo;
@@ -116,8 +130,10 @@ static void handle_signal(struct state *state, const struct signalfd_siginfo *in
     return;
   if (!from_terminal && !from_inside)
     pass_on(state, number);
-  if (number == SIGTSTP)
+  if (number == SIGTSTP) {
+    await_stop(state);
     (void)raise(SIGSTOP);
+  }
 }
 
 static void read_signals(struct state *state)

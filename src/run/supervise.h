@@ -16,8 +16,8 @@ struct supervise {
   int signals; /* signalfd(2) of supervise_signals() */
 };
 
-/* The signals that sbx handles itself: they must be blocked from before the start. Fills set; leaves out what the caller
- * had us ignore, and makes SIGCHLD one that can be waited for. */
+/* The signals that sbx handles itself: they must be blocked from before the start. Fills set; leaves out what the
+ * caller had us ignore, and makes SIGCHLD one that can be waited for. */
 void supervise_signals(sigset_t *set);
 
 /* Waits for the guard's end: passes signals on, starts the proxy when a connection waits, keeps the time.

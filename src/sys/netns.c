@@ -5,8 +5,8 @@
  * network namespace, then the network namespace itself, and does the work there: the sockets stand in our own table at
  * once, and our own namespaces never changed. CLONE_VFORK suspends us meanwhile. The child mustn't allocate.
  *
- * A route "local default dev lo" needs `lo` to be up, and bubblewrap fails when it is up before it does that itself: so we
- * wait for it. Sockets on the wildcard address need not wait.
+ * A route "local default dev lo" needs `lo` to be up, and bubblewrap fails when it is up before it does that itself: so
+ * we wait for it. Sockets on the wildcard address need not wait.
  */
 #include "sys/netns.h"
 

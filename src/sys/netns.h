@@ -16,10 +16,7 @@ struct netns {
   int net;
 };
 
-#define NETNS_INIT \
-  { \
-    .userns = -1, .net = -1 \
-  }
+#define NETNS_INIT { .userns = -1, .net = -1 }
 
 struct netns_socket {
   int type; /* SOCK_STREAM: listens; SOCK_DGRAM: tells the address each datagram was sent to (IP_PKTINFO) */
@@ -33,14 +30,14 @@ struct netns_socket {
   int fd; /* set on success: non-blocking, close-on-exec, the caller's */
 };
 
-/* Opens the network namespace of pid. It must be owned by a user namespace in which we have capabilities: one made by our
- * own user. 0 or -errno. ioctl_ns(2). */
+/* Opens the network namespace of pid. It must be owned by a user namespace in which we have capabilities: one made by
+ * our own user. 0 or -errno. ioctl_ns(2). */
 int netns_open(pid_t pid, struct err *err, struct netns *ret_netns);
 void netns_close(struct netns *netns);
 
 /* Makes every address of the namespace local to it: whatever a program inside connects to is accepted by a listener on
- * that port, or refused at once. Waits until `lo` is up, which whoever made the namespace does; gives up when alive_fd (a
- * pipe that they hold) reports its end. ret_v6 tells whether IPv6 has such a route as well. 0 or -errno. */
+ * that port, or refused at once. Waits until `lo` is up, which whoever made the namespace does; gives up when alive_fd
+ * (a pipe that they hold) reports its end. ret_v6 tells whether IPv6 has such a route as well. 0 or -errno. */
 int netns_route_local(const struct netns *netns, int alive_fd, struct err *err, bool *ret_v6);
 
 /* Makes the sockets there. 0; or -errno with none left open. */

@@ -232,8 +232,9 @@ char *path_normalise(const char *dir, const char *relative)
     if (part.len == 0 || span_equal(part, SPAN(".")))
       continue;
     if (span_equal(part, SPAN(".."))) {
-      while (len && out[--len] != '/')
-        ;
+      while (len > 0 && out[len - 1] != '/')
+        len--;
+      len -= len > 0; /* the slash itself */
       continue;
     }
     out[len++] = '/';

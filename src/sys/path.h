@@ -35,8 +35,8 @@ int path_resolve_link(const char *path, struct path_object *ret_object);
 int path_examine(int fd, struct path_object *ret_object);
 
 /* Makes a mount point below the directory root, without following any symbolic link: directories with mode 0700, and at
- * the end a directory too where relative ends in '/', else an empty file. A link in the way, or a file where a directory
- * belongs, is removed first: root is a directory of ours in which a sandboxed command may have planted one.
+ * the end a directory too where relative ends in '/', else an empty file. A link in the way, or a file where a
+ * directory belongs, is removed first: root is a directory of ours in which a sandboxed command may have planted one.
  * 0 or -errno (-EINVAL for a part "." or ".."). */
 int path_make_below(const char *root, const char *relative, struct err *err);
 
@@ -46,8 +46,8 @@ int path_make_all(const char *path, struct err *err);
 /* Whether path equals dir or lies below it; both absolute and canonical. */
 bool path_is_within(const char *path, const char *dir);
 
-/* The absolute path of relative as seen from dir (absolute, canonical), with "." and ".." taken off the text: links are not
- * looked at. NULL when memory is short. Caller frees. */
+/* The absolute path of relative as seen from dir (absolute, canonical), with "." and ".." taken off the text: links are
+ * not looked at. NULL when memory is short. Caller frees. */
 char *path_normalise(const char *dir, const char *relative);
 
 /* "dir/rest" in fresh memory, with one slash between; NULL when memory is short. Caller frees. */

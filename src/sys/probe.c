@@ -39,18 +39,21 @@ int probe_userns_settings(struct err *err)
   int64_t value;
 
   if (probe_number("/proc/sys/user/max_user_namespaces", &value) == 0 && value == 0)
-    return err_set(err, EPERM, "user namespaces are turned off (user.max_user_namespaces = 0); to turn them on: "
-                               "sudo sysctl -w user.max_user_namespaces=15000");
+    return err_set(err, EPERM,
+                   "user namespaces are turned off (user.max_user_namespaces = 0); to turn them on: "
+                   "sudo sysctl -w user.max_user_namespaces=15000");
   if (geteuid() == 0)
     return 0;
   if (probe_number("/proc/sys/kernel/unprivileged_userns_clone", &value) == 0 && value == 0)
-    return err_set(err, EPERM, "user namespaces are for root only (kernel.unprivileged_userns_clone = 0); to allow them: "
-                               "sudo sysctl -w kernel.unprivileged_userns_clone=1");
-  if (probe_number("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", &value) == 0 && value == 1)
     return err_set(err, EPERM,
-                   "AppArmor restricts user namespaces (kernel.apparmor_restrict_unprivileged_userns = 1); to allow sbx: "
-                   "install its AppArmor profile as /etc/apparmor.d/sbx and run sudo apparmor_parser -r "
-                   "/etc/apparmor.d/sbx");
+                   "user namespaces are for root only (kernel.unprivileged_userns_clone = 0); to allow them: "
+                   "sudo sysctl -w kernel.unprivileged_userns_clone=1");
+  if (probe_number("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", &value) == 0 && value == 1)
+    return err_set(
+        err, EPERM,
+        "AppArmor restricts user namespaces (kernel.apparmor_restrict_unprivileged_userns = 1); to allow sbx: "
+        "install its AppArmor profile as /etc/apparmor.d/sbx and run sudo apparmor_parser -r "
+        "/etc/apparmor.d/sbx");
   return 0;
 }
 

@@ -13,7 +13,8 @@ int probe_number(const char *path, int64_t *ret_value);
  * setting and the command that mends it. Reads three small files. */
 int probe_userns_settings(struct err *err);
 
-/* Makes a user namespace in a child and exits it: whether the kernel lets us, whatever the settings say. 0 or -errno. */
+/* Makes a user namespace in a child and exits it: whether the kernel lets us, whatever the settings say. 0 or
+ * -errno. */
 int probe_userns(void);
 
 /* Whether a program of this name stands in one of the system's program directories (never PATH: it may hold directories

@@ -77,10 +77,15 @@ struct request {
 int rtnl_add_local_default(int family)
 {
   struct request request = {
-    .header = { .nlmsg_len = sizeof request, .nlmsg_type = RTM_NEWROUTE,
-                .nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL, .nlmsg_seq = 1 },
-    .route = { .rtm_family = (unsigned char)family, .rtm_table = RT_TABLE_LOCAL, .rtm_protocol = RTPROT_STATIC,
-               .rtm_scope = family == AF_INET ? RT_SCOPE_HOST : RT_SCOPE_UNIVERSE, .rtm_type = RTN_LOCAL },
+    .header = { .nlmsg_len = sizeof request,
+                .nlmsg_type = RTM_NEWROUTE,
+                .nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL,
+                .nlmsg_seq = 1 },
+    .route = { .rtm_family = (unsigned char)family,
+               .rtm_table = RT_TABLE_LOCAL,
+               .rtm_protocol = RTPROT_STATIC,
+               .rtm_scope = family == AF_INET ? RT_SCOPE_HOST : RT_SCOPE_UNIVERSE,
+               .rtm_type = RTN_LOCAL },
     .oif = { .rta_len = sizeof request.oif + sizeof request.index, .rta_type = RTA_OIF },
     .index = RTNL_LOOPBACK,
   };

@@ -10,8 +10,8 @@
 /* Most descriptors in one message. */
 #define SCM_FDS_MAX 64
 
-/* Sends one message with count descriptors (0..SCM_FDS_MAX); the descriptors stay the caller's. bytes must not be empty.
- * 0 or -errno. Restarts on EINTR; -EAGAIN on a non-blocking socket that is full. */
+/* Sends one message with count descriptors (0..SCM_FDS_MAX); the descriptors stay the caller's. bytes must not be
+ * empty. 0 or -errno. Restarts on EINTR; -EAGAIN on a non-blocking socket that is full. */
 int scm_send(int socket, struct span bytes, const int *fds, size_t count);
 
 /* Receives one message. Received descriptors are close-on-exec and the caller's; when more than *count come, or the

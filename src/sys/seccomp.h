@@ -44,8 +44,8 @@ struct seccomp_filter {
   bool foreign; /* also filter the 32-bit architecture of this machine; without it, its calls are killed */
 };
 
-/* Compiles the filter and writes it to fd as an array of struct sock_filter; then sets the file's offset back to 0. Calls
- * of other architectures, and x32 calls, kill the process. 0 or -errno. */
+/* Compiles the filter and writes it to fd as an array of struct sock_filter; then sets the file's offset back to 0.
+ * Calls of other architectures, and x32 calls, kill the process. 0 or -errno. */
 int seccomp_export(const struct seccomp_filter *filter, int fd, struct err *err);
 
 /* Compiles and installs the filter on the calling process (all threads), with no_new_privs set. */

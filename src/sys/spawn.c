@@ -81,8 +81,8 @@ static bool bind_to_caller(struct child *child)
   return false;
 }
 
-/* Nothing is blocked, and nothing handled. What the caller itself was told to ignore stays ignored, as nohup(1) wants it;
- * but not SIGCHLD, without which nobody can be waited for. */
+/* Nothing is blocked, and nothing handled. What the caller itself was told to ignore stays ignored, as nohup(1) wants
+ * it; but not SIGCHLD, without which nobody can be waited for. */
 static void reset_signals(void)
 {
   struct sigaction fresh = { .sa_handler = SIG_DFL };

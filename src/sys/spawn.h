@@ -1,8 +1,8 @@
 /* spawn: starts another program, with everything that it inherits named one by one.
  *
  * The child shares our memory until it has executed the program (vfork semantics), so the cost does not grow with us.
- * It starts with no_new_privs, with no signal blocked, none ignored but what we ignore, and with these descriptors alone: 0, 1, 2 and the
- * ones listed.
+ * It starts with no_new_privs, with no signal blocked, none ignored but what we ignore, and with these descriptors
+ * alone: 0, 1, 2 and the ones listed.
  */
 #ifndef SBX_SYS_SPAWN_H
 #define SBX_SYS_SPAWN_H

@@ -290,8 +290,7 @@ def test_doctor_with_a_state_directory_open_to_others(sbx, project):
 
 @pytest.mark.user
 def test_doctor_with_a_state_directory_that_cannot_be_made(sbx, project):
-    os.makedirs(f"{project.home}/.local")
-    os.chmod(f"{project.home}/.local", 0o500)
+    os.chmod(os.path.dirname(project.state), 0o500)
     check = failed(sbx("doctor", "--json"), "state directory")
     assert check["mend"] == f"sudo install -d -m 700 -o {os.geteuid()} -g {os.getegid()} '{project.state}'"
 

@@ -230,10 +230,10 @@ def test_symlink_to_a_directory_in_an_option(sbx, project, where):
 
 def test_ownership_of_system_files(sbx):
     """F32: ssh refuses configuration files that seem to belong to neither root nor the user."""
-    owners = sbx.shell("stat -c %u /etc/ssh/ssh_config /etc/ssh/ssh_config.d /usr/bin/env; ls /etc/ssh/ssh_config.d").ok()
-    result = sbx.shell("ssh -G host.test | grep -i '^hostname'")
+    owners = sbx.shell("stat -c '%n %u' /etc/ssh/ssh_config /etc/ssh/ssh_config.d/* /usr/bin/env").ok()
+    result = sbx.shell("ssh -G configured.test | grep -i '^port'")
     assert "Bad owner" not in result.err, (result, owners)
-    assert result.ok().out == "hostname host.test\n", owners
+    assert result.ok().out == "port 2222\n", owners
 
 
 def test_own_files_belong_to_the_user(sbx, project):

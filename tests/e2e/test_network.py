@@ -5,6 +5,7 @@ import os
 
 import pytest
 
+from harness.procs import descendants, wait_until
 from harness.sbx import PYTHON
 from lab.origin import pattern
 
@@ -316,10 +317,10 @@ def test_default_audit_is_kept_in_the_state_directory(sbx, project):
 
 def test_proxy_starts_only_when_needed(sbx):
     """A run that needs no network pays nothing for it."""
-    from harness.procs import descendants
     process = sbx.start("run", "--", "sh", "-c", "echo ready; exec sleep 1000")
     assert process.stdout.readline() == b"ready\n"
+    wait_until(lambda: any(p.name == "sleep" for p in descendants(process.pid)), "the command runs")
     names = [p.name for p in descendants(process.pid)]
     process.kill()
     process.communicate()
-    assert "sleep" in names and "sbx-proxy" not in names, names
+    assert "sbx-proxy" not in names, names

@@ -204,7 +204,7 @@ def test_stop_and_continue_reach_the_command(sbx):
     """P9"""
     process = sbx.start("run", "--", "sh", "-c", "echo ready; exec sleep 1000")
     assert process.stdout.readline() == b"ready\n"
-    sleeper, = [p for p in descendants(process.pid) if p.name == "sleep"]
+    sleeper = wait_until(lambda: [p for p in descendants(process.pid) if p.name == "sleep"], "sleep runs")[0]
     process.send_signal(signal.SIGTSTP)
     wait_until(lambda: Process(sleeper.pid).state == "T", "the command stops")
     process.send_signal(signal.SIGCONT)

@@ -1,4 +1,5 @@
 """Fixtures of both suites. Each conftest.py takes all of them with a star import."""
+import contextlib
 import functools
 import itertools
 import os
@@ -97,7 +98,8 @@ def nothing_left(world, watchdog):
         procs.wait_until(lambda: not procs.descendants(), lambda: f"processes left: {procs.descendants()}", 10)
     finally:
         for process in procs.descendants():
-            os.kill(process.pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):  # one may die with another
+                os.kill(process.pid, signal.SIGKILL)
         procs.reap()
     assert procs.mounts() == mounts
     assert tree.difference(before, litter()) == []

@@ -4,26 +4,27 @@ import json
 
 from harness.sbx import PYTHON
 
-# Sends each of the given byte strings (base64, one connection per list) and returns all that comes back.
+# Sends the parts of each conversation, [what, bytes in base64], and returns all that comes back. Where an answer is due
+# it is waited for; afterwards, and where none is due, a short silence ends the reading.
 CLIENT = """
 import base64, json, os, select, socket, sys, urllib.parse
 proxy = urllib.parse.urlsplit(os.environ["http_proxy"])
 
-def exchange(parts, patience):
+def exchange(parts, silence):
     connection = socket.create_connection((proxy.hostname, proxy.port))
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     got, closed = [], False
-    for number, part in enumerate(parts):
-        last = number == len(parts) - 1
+    for what, text in parts:
         try:
-            if part is None:
+            if what == "end":
                 connection.shutdown(socket.SHUT_WR)
             else:
-                connection.sendall(base64.b64decode(part))
+                connection.sendall(base64.b64decode(text))
         except OSError as error:
             got.append(b"!" + str(error).encode())
-        answer = b""
-        while not closed and select.select([connection], [], [], patience if last or part is not None else 0)[0]:
+        answer, patience = b"", silence if what == "quiet" else 30
+        while not closed and select.select([connection], [], [], patience)[0]:
+            patience = silence
             try:
                 data = connection.recv(65536)
             except OSError as error:
@@ -34,8 +35,8 @@ def exchange(parts, patience):
         got.append(answer)
     return {"got": [base64.b64encode(g).decode() for g in got], "closed": closed}
 
-conversations, patience = json.load(sys.stdin)
-print(json.dumps([exchange(parts, patience) for parts in conversations]))
+conversations, silence = json.load(sys.stdin)
+print(json.dumps([exchange(parts, silence) for parts in conversations]))
 """
 
 
@@ -69,17 +70,27 @@ class Exchange:
         return json.loads(self.body)
 
 
-def converse(sbx, conversations, *options, patience=0.5):
+class Quiet(bytes):
+    """A part that no answer is due to."""
+
+
+def pack(part):
+    if part is None:
+        return ["end", ""]
+    return ["quiet" if isinstance(part, Quiet) else "said", base64.b64encode(part).decode()]
+
+
+def converse(sbx, conversations, *options, silence=0.3):
     """Runs one sandbox in which each conversation, a list of byte strings (None: half-close), is held on a connection of
-    its own. After each part it reads until nothing has come for patience seconds. Returns an Exchange for each."""
-    packed = [[None if part is None else base64.b64encode(part).decode() for part in parts] for parts in conversations]
-    result = sbx.run(*options, "--", PYTHON, "-I", "-c", CLIENT, input=json.dumps([packed, patience]).encode())
+    its own. Returns an Exchange for each."""
+    packed = [[pack(part) for part in parts] for parts in conversations]
+    result = sbx.run(*options, "--", PYTHON, "-I", "-c", CLIENT, input=json.dumps([packed, silence]).encode())
     return [Exchange(record) for record in result.json]
 
 
-def talk(sbx, *parts, options=(), patience=0.5):
+def talk(sbx, *parts, options=(), silence=0.3):
     """One conversation."""
-    return converse(sbx, [list(parts)], *options, patience=patience)[0]
+    return converse(sbx, [list(parts)], *options, silence=silence)[0]
 
 
 def get(target, *fields, version="HTTP/1.1", method="GET", body=b""):

@@ -123,7 +123,7 @@ def mount_scratch(needed, copies):
 
 def make_files(uid):
     """The lab's /etc files, as plain files that the tests may rewrite, and the places that tests use."""
-    for name in ("etc", "etc/certs", "home", "tmp", "run", "bin"):
+    for name in ("etc", "etc/certs", "etc/ssh", "home", "tmp", "run", "bin"):
         os.makedirs(f"{BASE}/{name}", exist_ok=True)
     with open(f"{BASE}/etc/resolv.conf", "w") as file:
         file.write(f"nameserver {RESOLVERS[0]}\noptions timeout:1 attempts:2\n")
@@ -135,6 +135,8 @@ def make_files(uid):
         if not any(line.split(":")[2:3] == [str(uid)] for line in lines):
             lines.append(f"lab:x:{uid}:{uid}:lab:{BASE}/home:/bin/bash\n")
         copy.writelines(lines)
+    with open(f"{BASE}/etc/ssh/lab.conf", "w") as file:
+        file.write("Host configured.test\n  Port 2222\n")
 
 
 def bind_files():
@@ -155,10 +157,15 @@ def bind_files():
     if not os.path.isdir("/etc/ssl/certs"):
         raise SystemExit("lab: /etc/ssl/certs does not exist; install openssl")
     mount(f"{BASE}/etc/certs", "/etc/ssl/certs", None, MS_BIND)
+    if os.path.isdir("/etc/ssh/ssh_config.d"):
+        mount(f"{BASE}/etc/ssh", "/etc/ssh/ssh_config.d", None, MS_BIND)
 
 
 def give_to(uid, gid):
+    """All of BASE but what has to be root's, as it is on any machine."""
     for top, directories, files in os.walk(BASE):
+        if top == f"{BASE}/etc" and "ssh" in directories:
+            directories.remove("ssh")
         for name in [top] + [os.path.join(top, n) for n in files]:
             os.chown(name, uid, gid, follow_symlinks=False)
 

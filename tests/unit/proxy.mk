@@ -96,6 +96,12 @@ tests_unit_test_proxy_identity_SOURCES = tests/unit/test_proxy_identity.c
 tests_unit_test_proxy_identity_CPPFLAGS = $(unit_cppflags)
 tests_unit_test_proxy_identity_LDADD = $(unit_proxy_libs)
 
+check_PROGRAMS += tests/unit/test_sys_landlock
+TESTS += tests/unit/test_sys_landlock
+tests_unit_test_sys_landlock_SOURCES = tests/unit/test_sys_landlock.c
+tests_unit_test_sys_landlock_CPPFLAGS = $(unit_cppflags)
+tests_unit_test_sys_landlock_LDADD = libsys.a libbase.a $(CMOCKA_LIBS)
+
 # A build without confinement has nothing to test here.
 if SELF_CONFINE
 check_PROGRAMS += tests/unit/test_proxy_confine

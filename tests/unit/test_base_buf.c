@@ -1,6 +1,13 @@
 #include "base/buf.h"
 #include "unit/unit.h"
 
+/* A sanitizer's malloc(3) shall fail by value too. */
+const char *__asan_default_options(void);
+const char *__asan_default_options(void)
+{
+  return "allocator_may_return_null=1";
+}
+
 static void test_ceiling(void **state)
 {
   buf_autofree struct buf buf = BUF_INIT(4);
@@ -24,7 +31,8 @@ static void test_ceiling(void **state)
   assert_int_equal(buf.len, 0);
 }
 
-/* A text that is as long as the ceiling fits, whatever its length; one byte more does not, and nothing of it is there. */
+/* A text that is as long as the ceiling fits, whatever its length; one byte more does not, and nothing of it is
+ * there. */
 static void test_ceiling_at_every_length(void **state)
 {
   (void)state;

@@ -36,8 +36,8 @@ static void test_close_and_steal(void **state)
   assert_false(is_open(number));
 }
 
-/* More than a socket takes at once, with a reader that is slow to begin: write(2) is short on a non-blocking end, so the
- * blocking one has to go on by itself. */
+/* More than a socket takes at once, with a reader that is slow to begin: write(2) is short on a non-blocking end, so
+ * the blocking one has to go on by itself. */
 static void test_write_all_and_read_all(void **state)
 {
   static char block[300000];

@@ -1,6 +1,13 @@
 #include "base/mem.h"
 #include "unit/unit.h"
 
+/* A sanitizer's malloc(3) shall fail by value too. */
+const char *__asan_default_options(void);
+const char *__asan_default_options(void)
+{
+  return "allocator_may_return_null=1";
+}
+
 static void test_calloc_zeroes(void **state)
 {
   mem_autofree unsigned char *bytes = mem_calloc(16, 4);

@@ -54,9 +54,9 @@ static void test_allow_list(void **state)
     "TERM_X=1",
     NULL,
   };
-  static const char *const kept[] = { "PATH=/bin",   "TERM=xterm",     "LC_TIME=C",
-                                      "HOME=" HOME,  "TMPDIR=/tmp",    "XDG_RUNTIME_DIR=/run/user/1000",
-                                      "MYAPP_ONE=1", "DATABASE_URL=d", "SBX=1" };
+  static const char *const kept[] = { "PATH=/bin",    "TERM=xterm",     "LC_TIME=C",
+                                      "HOME=/home/u", "TMPDIR=/tmp",    "XDG_RUNTIME_DIR=/run/user/1000",
+                                      "MYAPP_ONE=1",  "DATABASE_URL=d", "SBX=1" };
   static const char *const gone[] = { "LC",           "SSH_AUTH_SOCK", "DBUS_SESSION_BUS_ADDRESS",
                                       "LD_PRELOAD",   "BASH_ENV",      "AWS_PROFILE",
                                       "GITHUB_TOKEN", "MYAPP",         "PATHX",

@@ -1,5 +1,5 @@
-/* Plans as `sbx show --plan` prints them, compared with tests/unit/golden/NAME.txt. SBX_UPDATE_GOLDEN=1 writes the files
- * anew: read the difference before you commit it. */
+/* Plans as `sbx show --plan` prints them, compared with tests/unit/golden/NAME.txt. SBX_UPDATE_GOLDEN=1 writes the
+ * files anew: read the difference before you commit it. */
 #include "unit/facts_make.h"
 
 #include "base/fd.h"

@@ -152,8 +152,8 @@ static void test_always_refused(void **state)
 static const uint64_t namespaces[] = { CLONE_NEWNS,   CLONE_NEWCGROUP, CLONE_NEWUTS, CLONE_NEWIPC,
                                        CLONE_NEWUSER, CLONE_NEWPID,    CLONE_NEWNET };
 
-/* Every set of namespace flags, alone and among other flags. nesting lets user namespaces through, with the kinds that a
- * browser makes along with one; never a mount or cgroup namespace. */
+/* Every set of namespace flags, alone and among other flags. nesting lets user namespaces through, with the kinds that
+ * a browser makes along with one; never a mount or cgroup namespace. */
 static void test_namespaces(void **state)
 {
   static const uint64_t never = CLONE_NEWNS | CLONE_NEWCGROUP;

@@ -2,26 +2,11 @@
 
 #include "policy/fields.h"
 
-#define SYSTEM(text) \
-  { \
-    LAYER_SYSTEM, "/etc/p.json", (text) \
-  }
-#define USER(text) \
-  { \
-    LAYER_USER, "/u.json", (text) \
-  }
-#define UNTRUSTED(text) \
-  { \
-    LAYER_WORKSPACE, "/w/.sbx.json", (text) \
-  }
-#define TRUSTED(text) \
-  { \
-    LAYER_WORKSPACE_TRUSTED, "/w/.sbx.json", (text) \
-  }
-#define FILE_LAYER(text) \
-  { \
-    LAYER_FILE, "/f.json", (text) \
-  }
+#define SYSTEM(text) { LAYER_SYSTEM, "/etc/p.json", (text) }
+#define USER(text) { LAYER_USER, "/u.json", (text) }
+#define UNTRUSTED(text) { LAYER_WORKSPACE, "/w/.sbx.json", (text) }
+#define TRUSTED(text) { LAYER_WORKSPACE_TRUSTED, "/w/.sbx.json", (text) }
+#define FILE_LAYER(text) { LAYER_FILE, "/f.json", (text) }
 
 /* Layers, a scalar key, and what becomes of it; and the texts that the notes hold (NULL: no note). */
 struct row {

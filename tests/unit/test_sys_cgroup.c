@@ -1,5 +1,5 @@
-/* The test stands in a mount namespace of its own with a made-up hierarchy at /sys/fs/cgroup, on a file system that knows
- * no cgroups: files are there where a test puts them. */
+/* The test stands in a mount namespace of its own with a made-up hierarchy at /sys/fs/cgroup, on a file system that
+ * knows no cgroups: files are there where a test puts them. */
 #include "sys/cgroup.h"
 #include "unit/temp.h"
 
@@ -228,12 +228,14 @@ static void test_make_sweeps(void **state)
   temp_put(in_own("sbx-2147483646/in-use"), "");
   temp_put(in_own("sbx-x/"), "");
   temp_put(in_own("other-2147483647/"), "");
+  temp_put(in_own("sbx-1/"), ""); /* a process that we may not signal lives too */
   snprintf(alive, sizeof alive, "sbx-%d/", (int)getppid());
   temp_put(in_own(alive), "");
   (void)cgroup_make(&all, &err, &path, &procs);
   assert_int_equal(temp_mode(in_own("sbx-2147483647")), 0);
   assert_true(S_ISDIR(temp_mode(in_own("sbx-2147483646"))));
   assert_true(S_ISDIR(temp_mode(in_own("sbx-x"))));
+  assert_true(S_ISDIR(temp_mode(in_own("sbx-1"))));
   assert_true(S_ISDIR(temp_mode(in_own("other-2147483647"))));
   assert_true(S_ISDIR(temp_mode(in_own(alive))));
 }

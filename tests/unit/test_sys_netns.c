@@ -18,8 +18,8 @@
 #define PORT 3128
 #define FAR 0xc6120007 /* 198.18.0.7: nobody's */
 
-/* A child with user and network namespaces of its own, lo up, that connects to PORT each time it is told where ("4" and "6": its
- * loopback, "f": FAR), and answers 'y' or 'n'. */
+/* A child with user and network namespaces of its own, lo up, that connects to PORT each time it is told where ("4" and
+ * "6": its loopback, "f": FAR), and answers 'y' or 'n'. */
 struct inside {
   pid_t pid;
   int talk; /* our end of a socketpair */

@@ -114,8 +114,8 @@ static void test_make_below_keeps_contents(void **state)
   assert_string_equal(text.data, "kept");
 }
 
-/* A command that had the directory before planted links: at each part of the path in turn, to a directory, to a file, to
- * nothing, and relative ones. What they lead to is untouched, and the mount point is real. */
+/* A command that had the directory before planted links: at each part of the path in turn, to a directory, to a file,
+ * to nothing, and relative ones. What they lead to is untouched, and the mount point is real. */
 static void test_make_below_past_planted_links(void **state)
 {
   static const char *const parts[] = { "root/a", "root/a/b", "root/a/b/c" };

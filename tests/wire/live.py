@@ -175,7 +175,7 @@ def test_leave_while_connecting():
                 client.sendall(request)
                 client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
                 client.close()
-                server.accept().close()
+                server.pending()  # takes what has come; a dial may also have been given up in time
         wait_until(lambda: descriptors(proxy) == before, "descriptors were left open")
         assert_idle(proxy)
 

@@ -1,7 +1,7 @@
 """Runs a case file: a conversation, step by step, between a client, the proxy and up to three origins.
 
 A line is a step: a word, and where it needs one a colon, a space and a text. \\r \\n \\t \\0 \\\\ and \\xNN are escapes;
-"* N TEXT" stands for N times TEXT. Lines that begin with # are comments; the first says what the case is about and names
+"* N TEXT" stands for N times TEXT, and "N x STEP" for N times that step. Lines that begin with # are comments; the first says what the case is about and names
 the F-numbers that it holds.
 
   send: TEXT         the client sends (it connects when it has not yet)
@@ -186,11 +186,13 @@ class Case:
         assert lines[0].startswith("# "), "the first line does not say what the case is about"
         try:
             for number, line in enumerate(lines, 1):
-                word, _, text = line.partition(": ")
                 if not line or line.startswith("#"):
                     continue
+                repeat = re.fullmatch(r"(\d+) x (.*)", line)
+                word, _, text = (repeat[2] if repeat else line).partition(": ")
                 try:
-                    self.run_step(word, text)
+                    for _ in range(int(repeat[1]) if repeat else 1):
+                        self.run_step(word, text)
                 except Exception as error:
                     raise AssertionError(f"{path}:{number}: {line}: {error!r}") from error
         finally:
