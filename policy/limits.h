@@ -38,7 +38,7 @@
 
 /* Proxy: deadlines in milliseconds. */
 #define LIMITS_HEAD_MS 30000 /* from the first byte of a request head to its last */
-#define LIMITS_FIRST_MS 1000 /* for the first bytes of a transparent connection that is refused, or the rest of a line */
+#define LIMITS_FIRST_MS 1000 /* for the first bytes of a transparent client that is refused, or the rest of a line */
 #define LIMITS_RESOLVE_MS 10000
 #define LIMITS_CONNECT_MS 15000 /* one address */
 #define LIMITS_IDLE_MS 3600000 /* a relay without a byte in either direction */

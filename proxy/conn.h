@@ -31,8 +31,8 @@ void conn_new(struct proxy *proxy, enum control_front front, uint16_t forward_po
 /* The connection is served by another from now on; the one before has freed itself. NULL: by none. */
 void conn_serve(struct conn *conn, const struct conn_server *server, void *data);
 
-/* A last answer has been sent, and there is no server any more: ends our direction, throws away for a short while what the
- * client still sends, then ends the connection. Closing with unread bytes would make the kernel send RST, which can
+/* A last answer has been sent, and there is no server any more: ends our direction, throws away for a short while what
+ * the client still sends, then ends the connection. Closing with unread bytes would make the kernel send RST, which can
  * overtake the answer. */
 void conn_linger(struct conn *conn);
 

@@ -8,9 +8,9 @@
  *   of the loopback    `localhost` of the host; or the port that the policy hands in there (network.forward)
  *   any other          that address
  *
- * The client believes to be connected before anything is judged. Allowed: the origin is dialled at once, since it may be
- * the one that speaks first. Refused, or not to be reached: the client can only be told in the protocol that it speaks, so
- * its first bytes are waited for, for LIMITS_FIRST_MS:
+ * The client believes to be connected before anything is judged. Allowed: the origin is dialled at once, since it may
+ * be the one that speaks first. Refused, or not to be reached: the client can only be told in the protocol that it
+ * speaks, so its first bytes are waited for, for LIMITS_FIRST_MS:
  *
  *   first bytes   denied                       failed
  *   HTTP          the 403 of the HTTP front    its 502, 503 or 504
@@ -52,10 +52,13 @@ struct direct {
 static void record(struct direct *direct)
 {
   if (!direct->told)
-    tell(direct->conn->proxy,
-         &(struct tell){ .event = "connect", .via = direct->via, .verdict = direct->verdict, .host = &direct->host,
-                         .port = direct->port, .ip = direct->reached.has_addr ? &direct->reached.addr : NULL,
-                         .begun_ns = direct->begun_ns });
+    tell(direct->conn->proxy, &(struct tell){ .event = "connect",
+                                              .via = direct->via,
+                                              .verdict = direct->verdict,
+                                              .host = &direct->host,
+                                              .port = direct->port,
+                                              .ip = direct->reached.has_addr ? &direct->reached.addr : NULL,
+                                              .begun_ns = direct->begun_ns });
   direct->told = true;
 }
 
@@ -72,8 +75,9 @@ static void direct_free(void *data)
 
 static void answer_http(struct direct *direct, struct span bytes)
 {
-  struct http_fixed fixed = { .host = direct->host, .port = direct->port, .via = direct->via, .refused = true,
-                              .refusal = direct->verdict };
+  struct http_fixed fixed = {
+    .host = direct->host, .port = direct->port, .via = direct->via, .refused = true, .refusal = direct->verdict
+  };
   struct conn *conn = direct->conn;
 
   memcpy(fixed.cause, direct->reached.cause, sizeof fixed.cause);
@@ -113,11 +117,10 @@ static void on_first(void *data)
     conn_reset(conn);
 }
 
-static void refuse(struct direct *direct, const struct verdict *verdict)
+static void refuse(struct direct *direct)
 {
   struct conn *conn = direct->conn;
 
-  direct->verdict = *verdict;
   sock_own(&conn->client, on_first, direct);
   loop_timer_set(conn->timer, LIMITS_FIRST_MS);
   sock_watch(&conn->client, true);
@@ -137,7 +140,8 @@ static void go_on(struct direct *direct)
                                 .blind = direct->blind };
 
   if (start.fd < 0) {
-    refuse(direct, &direct->reached.verdict);
+    direct->verdict = direct->reached.verdict;
+    refuse(direct);
     return;
   }
   direct->told = true; /* by the tunnel */
@@ -253,8 +257,10 @@ void direct_start(struct conn *conn)
   direct->begun_ns = clock_mono_ns();
   conn_serve(conn, &server, direct);
   set_target(direct, &addr, port);
-  if (conn->over || !direct->verdict.allow) {
-    refuse(direct, conn->over ? &(struct verdict){ .reason = REASON_LIMIT } : &direct->verdict);
+  if (conn->over)
+    direct->verdict = (struct verdict){ .reason = REASON_LIMIT };
+  if (!direct->verdict.allow) {
+    refuse(direct);
     return;
   }
   loop_timer_stop(conn->timer); /* the dial has its own deadline */

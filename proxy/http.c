@@ -3,8 +3,8 @@
  * One client connection carries requests one after the other; each is judged by itself, also on a connection that is
  * kept alive (F54), and answered before the next one is looked at, however many have been sent ahead.
  *
- * CONNECT, once connected, hands both ends to a tunnel (tunnel.h), which judges what is sent first. Where that is cleartext
- * HTTP it comes back here, with the target standing (http_fixed.h).
+ * CONNECT, once connected, hands both ends to a tunnel (tunnel.h), which judges what is sent first. Where that is
+ * cleartext HTTP it comes back here, with the target standing (http_fixed.h).
  *
  *   HEAD ── CONNECT or request, allowed ──> REACH ── connected ──> EXCHANGE ── response complete ──> HEAD
  *     │                                       │                       │
@@ -505,8 +505,9 @@ static void tell_unasked(struct http *http)
   http->event = "connect";
   http_record(http, &http->fixed.refusal);
   if (!http->fixed.refusal.allow)
-    notify_denied(http->proxy->control,
-                  &(struct denial){ .verdict = http->fixed.refusal, .host = &http->fixed.host, .port = http->fixed.port });
+    notify_denied(
+        http->proxy->control,
+        &(struct denial){ .verdict = http->fixed.refusal, .host = &http->fixed.host, .port = http->fixed.port });
 }
 
 static void http_free(void *data)

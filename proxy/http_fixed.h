@@ -1,5 +1,5 @@
-/* http_fixed: the HTTP machine (http.c) on a connection whose target stands already: a tunnel or a transparent connection
- * that turned out to carry cleartext HTTP. */
+/* http_fixed: the HTTP machine (http.c) on a connection whose target stands already: a tunnel or a transparent
+ * connection that turned out to carry cleartext HTTP. */
 #ifndef SBX_PROXY_HTTP_FIXED_H
 #define SBX_PROXY_HTTP_FIXED_H
 
@@ -24,7 +24,8 @@ void http_fixed_start(struct conn *conn, const struct http_fixed *fixed, struct 
 /* Finds the target of a request on such a connection. In origin-form it is the fixed one; in absolute-form it must be;
  * Host must name it too, port 80 or the target's own being meant where it names none. A nested CONNECT is refused.
  * Where the target is an address, Host may name a host that the policy allows on this port.
- * 0; -EACCES when another host is named (REASON_IDENTITY_MISMATCH); -EBADMSG or -EINVAL as http_target.h has it. Pure. */
+ * 0; -EACCES when another host is named (REASON_IDENTITY_MISMATCH); -EBADMSG or -EINVAL as http_target.h has it.
+ * Pure. */
 int http_fixed_check(const struct http_fixed *fixed, const struct policy *policy, const struct http_head *head,
                      struct err *err, struct http_target *ret_target);
 

@@ -21,8 +21,8 @@ static enum identity_answer refuse(struct err *err, const char *cause)
 static enum identity_answer judge_hello(const struct tls_hello *hello, const struct policy *policy,
                                         const struct host *host, uint16_t port, struct err *err)
 {
-  /* Browsers send an extension that looks like ECH always (GREASE); where it is real, the outer name is the provider's and
-   * differs from the target. So the outer name decides. */
+  /* Browsers send an extension that looks like ECH always (GREASE); where it is real, the outer name is the provider's
+   * and differs from the target. So the outer name decides. */
   if (!hello->has_name)
     return is_free_name(host) ? IDENTITY_PASS : refuse(err, "its ClientHello names no host");
   if (host->kind == HOST_NAME && strcmp(hello->host.name, host->name) == 0)
@@ -34,8 +34,8 @@ static enum identity_answer judge_hello(const struct tls_hello *hello, const str
   return IDENTITY_REFUSE;
 }
 
-static enum identity_answer look_at_tls(struct identity *identity, const struct policy *policy,
-                                        const struct host *host, uint16_t port, struct span bytes, struct err *err)
+static enum identity_answer look_at_tls(struct identity *identity, const struct policy *policy, const struct host *host,
+                                        uint16_t port, struct span bytes, struct err *err)
 {
   char scratch[LIMITS_TLS_HELLO_BYTES];
   struct tls_hello hello;

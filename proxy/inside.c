@@ -67,8 +67,9 @@ static void ask(struct inside *inside)
     finish_first(inside);
   if (!inside->first || inside->asked)
     return;
-  inside->asked = send(proxy->control, &inside->first->message, sizeof inside->first->message,
-                       MSG_NOSIGNAL | MSG_DONTWAIT) >= 0 || errno != EAGAIN;
+  inside->asked =
+      send(proxy->control, &inside->first->message, sizeof inside->first->message, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0 ||
+      errno != EAGAIN;
   inside->unsent = !inside->asked;
   loop_io_watch(proxy->control_io, LOOP_READ | (inside->unsent ? LOOP_WRITE : 0));
 }

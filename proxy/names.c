@@ -61,9 +61,11 @@ static struct names_pair pair_of(size_t index)
 {
   uint32_t number = (uint32_t)index + 1;
   struct names_pair pair = {
-    .v4 = { .family = ADDR_V4, .bytes = { 198, (uint8_t)(18 + (number >> 16)), (uint8_t)(number >> 8), (uint8_t)number } },
-    .v6 = { .family = ADDR_V6, .bytes = { 0x20, 0x01, 0x00, 0x02, [13] = (uint8_t)(number >> 16),
-                                          [14] = (uint8_t)(number >> 8), [15] = (uint8_t)number } },
+    .v4 = { .family = ADDR_V4,
+            .bytes = { 198, (uint8_t)(18 + (number >> 16)), (uint8_t)(number >> 8), (uint8_t)number } },
+    .v6 = { .family = ADDR_V6,
+            .bytes = { 0x20, 0x01, 0x00,
+                       0x02, [13] = (uint8_t)(number >> 16), [14] = (uint8_t)(number >> 8), [15] = (uint8_t)number } },
   };
 
   return pair;
@@ -91,9 +93,8 @@ int names_get(struct names *names, const char *name, bool *ret_fresh, struct nam
 const char *names_find(const struct names *names, const struct addr *addr)
 {
   const uint8_t *bytes = addr->bytes;
-  uint32_t number = addr->family == ADDR_V4
-                        ? (uint32_t)(bytes[1] & 1) << 16 | (uint32_t)bytes[2] << 8 | bytes[3]
-                        : (uint32_t)bytes[13] << 16 | (uint32_t)bytes[14] << 8 | bytes[15];
+  uint32_t number = addr->family == ADDR_V4 ? (uint32_t)(bytes[1] & 1) << 16 | (uint32_t)bytes[2] << 8 | bytes[3]
+                                            : (uint32_t)bytes[13] << 16 | (uint32_t)bytes[14] << 8 | bytes[15];
   struct names_pair pair;
 
   if (number == 0 || number > names->count)

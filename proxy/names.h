@@ -1,7 +1,7 @@
 /* names: the synthetic addresses of a run: one per name that the stub has answered for, never reused.
  *
- * IPv4 from 198.18.0.0/15 (RFC 2544), IPv6 from 2001:2::/48 (RFC 5180); both ranges are for benchmarks and never routed,
- * and a name has the same number in both.
+ * IPv4 from 198.18.0.0/15 (RFC 2544), IPv6 from 2001:2::/48 (RFC 5180); both ranges are for benchmarks and never
+ * routed, and a name has the same number in both.
  */
 #ifndef SBX_PROXY_NAMES_H
 #define SBX_PROXY_NAMES_H

@@ -111,7 +111,8 @@ void reach_forward(struct proxy *proxy, uint16_t port, const struct verdict *ver
     done(data, &(struct reach_result){ .verdict = { .allow = true, .reason = REASON_LIMIT }, .fd = -1 });
     return;
   }
-  *reach = (struct reach){ .proxy = proxy, .port = port, .verdict = *verdict, .done = done, .data = data, .slot = slot };
+  *reach =
+      (struct reach){ .proxy = proxy, .port = port, .verdict = *verdict, .done = done, .data = data, .slot = slot };
   *slot = reach;
   dial(reach, &loopback);
 }

@@ -30,14 +30,15 @@ struct relay {
 void relay_start(struct relay *relay, struct proxy *proxy, struct sock *client, struct sock *origin,
                  void (*done)(void *data), void *data);
 
-/* The same, but nothing of the client goes on to the origin before look(data, bytes, end) lets it pass. bytes is all that
- * the client has sent, beginning with first; end: it will send no more, and the answer must not be RELAY_MORE. What the
- * origin sends flows meanwhile. */
+/* The same, but nothing of the client goes on to the origin before look(data, bytes, end) lets it pass. bytes is all
+ * that the client has sent, beginning with first; end: it will send no more, and the answer must not be RELAY_MORE.
+ * What the origin sends flows meanwhile. */
 void relay_start_held(struct relay *relay, struct proxy *proxy, struct sock *client, struct sock *origin,
                       struct span first, enum relay_look (*look)(void *data, struct span held, bool end),
                       void (*done)(void *data), void *data);
 
-/* Sends on what is held, and what comes from now on at once; look is asked on all the same, and can still cut it off. */
+/* Sends on what is held, and what comes from now on at once; look is asked on all the same, and can still cut it
+ * off. */
 void relay_trickle(struct relay *relay);
 
 /* Frees what is held. To be called before a relay with look() goes. */

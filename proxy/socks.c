@@ -7,7 +7,8 @@
  * Clients send greeting and request, and even the first bytes of the tunnel, without waiting: what stands behind the
  * request is the tunnel's, and no more than INPUT_BYTES is read before there is one.
  *
- * The reply does not say which address the origin was dialled from: that is the host's, and none of the command's business.
+ * The reply does not say which address the origin was dialled from: that is the host's, and none of the command's
+ * business.
  */
 #include "proxy/socks.h"
 
@@ -51,10 +52,13 @@ struct socks {
 static void record(struct socks *socks)
 {
   if (!socks->told)
-    tell(socks->conn->proxy,
-         &(struct tell){ .event = "connect", .via = "socks5", .verdict = socks->verdict,
-                         .host = socks->has_request ? &socks->request.host : NULL, .port = socks->request.port,
-                         .ip = socks->reached.has_addr ? &socks->reached.addr : NULL, .begun_ns = socks->begun_ns });
+    tell(socks->conn->proxy, &(struct tell){ .event = "connect",
+                                             .via = "socks5",
+                                             .verdict = socks->verdict,
+                                             .host = socks->has_request ? &socks->request.host : NULL,
+                                             .port = socks->request.port,
+                                             .ip = socks->reached.has_addr ? &socks->reached.addr : NULL,
+                                             .begun_ns = socks->begun_ns });
   socks->told = true;
 }
 
@@ -139,7 +143,8 @@ static void reach(struct socks *socks)
   sock_watch(&conn->client, false);
   loop_timer_stop(conn->timer); /* the dial has its own deadline */
   socks->starting = true;
-  reach_start(conn->proxy, &socks->request.host, socks->request.port, &socks->verdict, on_reached, socks, &socks->reach);
+  reach_start(conn->proxy, &socks->request.host, socks->request.port, &socks->verdict, on_reached, socks,
+              &socks->reach);
   socks->starting = false;
   if (socks->has_reached)
     go_on(socks);

@@ -1,7 +1,7 @@
 /* Theory of operation
  *
- * The stub never asks anybody. A name that some rule allows gets addresses of its own (names.h), any other NXDOMAIN; so a
- * lookup carries nothing out, however it is spelled. Only when a connection to such an address comes does the proxy
+ * The stub never asks anybody. A name that some rule allows gets addresses of its own (names.h), any other NXDOMAIN; so
+ * a lookup carries nothing out, however it is spelled. Only when a connection to such an address comes does the proxy
  * resolve the name for real.
  *
  *   query                                   answer
@@ -11,8 +11,8 @@
  *   localhost and below                     the loopback (RFC 6761, 6.3)
  *   a name that is not allowed              NXDOMAIN, told to the audit and the summary
  *
- * A rule may name ports from 1024 on. Their listeners stand on the name's own address alone, so that programs inside can
- * use the port themselves; they are made at the first lookup, which waits for them.
+ * A rule may name ports from 1024 on. Their listeners stand on the name's own address alone, so that programs inside
+ * can use the port themselves; they are made at the first lookup, which waits for them.
  */
 #include "proxy/stub.h"
 
@@ -108,9 +108,12 @@ static void tell_denied(struct stub *stub, const struct host *host, const struct
   struct denial denial = { .verdict = *verdict, .host = host };
 
   notify_denied(stub->proxy->control, &denial);
-  audit_write(stub->proxy->audit,
-              &(struct audit_record){ .event = "lookup", .via = "dns", .verdict = AUDIT_DENY,
-                                      .reason = verdict->reason, .host = span_of(host->name), .rule = verdict->rule });
+  audit_write(stub->proxy->audit, &(struct audit_record){ .event = "lookup",
+                                                          .via = "dns",
+                                                          .verdict = AUDIT_DENY,
+                                                          .reason = verdict->reason,
+                                                          .host = span_of(host->name),
+                                                          .rule = verdict->rule });
 }
 
 static bool is_loopback_name(const struct host *host)
@@ -254,7 +257,8 @@ struct datagram {
   int fd;
   struct sockaddr_storage peer;
   socklen_t peer_len;
-  _Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(struct in6_pktinfo))]; /* the address that was asked, to answer from */
+  /* The address that was asked, to answer from. */
+  _Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(struct in6_pktinfo))];
   size_t control_len;
   struct dns_query query;
   size_t len;
@@ -267,8 +271,11 @@ static void reply(void *data, const struct dns_query *query, const struct dns_an
   char out[LIMITS_DNS_UDP_BYTES];
   int len = dns_build_answer(query, made, out, query->udp_size < sizeof out ? query->udp_size : sizeof out);
   struct iovec iov = { .iov_base = out, .iov_len = len > 0 ? (size_t)len : 0 };
-  struct msghdr message = { .msg_name = &datagram->peer, .msg_namelen = datagram->peer_len, .msg_iov = &iov,
-                            .msg_iovlen = 1, .msg_control = datagram->control,
+  struct msghdr message = { .msg_name = &datagram->peer,
+                            .msg_namelen = datagram->peer_len,
+                            .msg_iov = &iov,
+                            .msg_iovlen = 1,
+                            .msg_control = datagram->control,
                             .msg_controllen = datagram->control_len };
 
   if (len > 0)
@@ -337,8 +344,11 @@ static void on_udp(void *data, unsigned events)
   for (unsigned i = 0; i < QUERIES_PER_TURN; i++) {
     struct datagram *datagram = &now;
     struct iovec iov = { .iov_base = datagram->bytes, .iov_len = LIMITS_DNS_QUERY_BYTES };
-    struct msghdr message = { .msg_name = &datagram->peer, .msg_namelen = sizeof datagram->peer, .msg_iov = &iov,
-                              .msg_iovlen = 1, .msg_control = datagram->control,
+    struct msghdr message = { .msg_name = &datagram->peer,
+                              .msg_namelen = sizeof datagram->peer,
+                              .msg_iov = &iov,
+                              .msg_iovlen = 1,
+                              .msg_control = datagram->control,
                               .msg_controllen = sizeof datagram->control };
     ssize_t n = recvmsg(udp->fd, &message, MSG_DONTWAIT);
 

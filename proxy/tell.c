@@ -9,7 +9,9 @@ void tell(struct proxy *proxy, const struct tell *what)
   struct audit_record record = {
     .event = what->event,
     .via = what->via,
-    .verdict = !verdict->allow ? AUDIT_DENY : verdict->reason == REASON_ALLOWED ? AUDIT_ALLOW : AUDIT_ERROR,
+    .verdict = !verdict->allow                     ? AUDIT_DENY
+               : verdict->reason == REASON_ALLOWED ? AUDIT_ALLOW
+                                                   : AUDIT_ERROR,
     .reason = verdict->reason,
     .host = span_of(what->host ? what->host->name : NULL),
     .port = what->port,

@@ -1,8 +1,8 @@
 /* Theory of operation
  *
- * A tunnel was allowed for one host; what the client sends first must name that host and no other (identity.h). Until that
- * is known nothing of the client goes to the origin; what the origin sends goes to the client at once, since in many
- * protocols the server speaks first.
+ * A tunnel was allowed for one host; what the client sends first must name that host and no other (identity.h). Until
+ * that is known nothing of the client goes to the origin; what the origin sends goes to the client at once, since in
+ * many protocols the server speaks first.
  *
  *   the client's first bytes            then
  *   none                                wait; the origin may speak meanwhile
@@ -45,9 +45,15 @@ struct tunnel {
 static void record(struct tunnel *tunnel, const struct verdict *verdict)
 {
   if (!tunnel->told)
-    tell(tunnel->proxy, &(struct tell){ .event = "connect", .via = tunnel->via, .method = tunnel->method,
-                                        .verdict = *verdict, .host = &tunnel->host, .port = tunnel->port,
-                                        .ip = &tunnel->addr, .up = tunnel->relay.up, .down = tunnel->relay.down,
+    tell(tunnel->proxy, &(struct tell){ .event = "connect",
+                                        .via = tunnel->via,
+                                        .method = tunnel->method,
+                                        .verdict = *verdict,
+                                        .host = &tunnel->host,
+                                        .port = tunnel->port,
+                                        .ip = &tunnel->addr,
+                                        .up = tunnel->relay.up,
+                                        .down = tunnel->relay.down,
                                         .begun_ns = tunnel->begun_ns });
   tunnel->told = true;
 }

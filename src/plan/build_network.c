@@ -5,7 +5,7 @@
  *
  *   port                          listens on                        why
  *   below 1024 in some rule       every address                     nobody inside may bind these
- *   from 1024, rule with a name   that name's synthetic address,    a program inside may use the port on loopback itself
+ *   from 1024, rule with a name   that name's synthetic address,    a program inside may use the port itself
  *                                 when the name is first looked up
  *                                 (the proxy asks for it)
  *   from 1024, rule with an       that address
@@ -35,13 +35,14 @@ static bool is_same(const struct plan_listener *a, const struct plan_listener *b
   return a->any ? a->family == b->family : addr_equal(&a->addr, &b->addr);
 }
 
-/* The kernel gives a port to every address or to single ones, not to both; the proxy tells the addresses apart by itself. */
+/* The kernel gives a port to every address or to single ones, not to both; the proxy tells the addresses apart. */
 static bool is_covered(const struct plan_listeners *list, const struct plan_listener *listener)
 {
   for (size_t i = 0; i < list->count; i++) {
     const struct plan_listener *have = &list->items[i];
 
-    if (is_same(have, listener) || (!listener->any && have->any && have->udp == listener->udp && have->port == listener->port))
+    if (is_same(have, listener) ||
+        (!listener->any && have->any && have->udp == listener->udp && have->port == listener->port))
       return true;
   }
   return false;
@@ -136,9 +137,8 @@ static int add_rule(struct plan *plan, const struct policy_rule *rule, struct er
       if (r < 0)
         return r;
       if (r > 0)
-        return strv_addf(&plan->notes,
-                         "network: %s: programs that know no proxy reach only its first %d ports", rule->text,
-                         PORTS_PER_RULE) < 0
+        return strv_addf(&plan->notes, "network: %s: programs that know no proxy reach only its first %d ports",
+                         rule->text, PORTS_PER_RULE) < 0
                    ? err_set(err, ENOMEM, "out of memory")
                    : 0;
     }

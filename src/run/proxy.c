@@ -12,8 +12,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/socket.h>
@@ -119,15 +119,16 @@ int proxy_start(struct proxy *proxy, struct err *err)
   return r;
 }
 
-/* Makes the listeners that the proxy asks for in the sandbox's network. A port below 1024, or one on another address, is
- * not the proxy's to ask for; that it could take a port from a program inside is all that it could do. */
+/* Makes the listeners that the proxy asks for in the sandbox's network. A port below 1024, or one on another address,
+ * is not the proxy's to ask for; that it could take a port from a program inside is all that it could do. */
 static void listen_inside(struct proxy *proxy, const struct control_listen *listen)
 {
   struct control_listener answer = { .type = CONTROL_LISTENER };
   struct netns_socket sockets[] = {
-    { .type = SOCK_STREAM, .fd = -1,
-      .address.v4 = { .sin_family = AF_INET, .sin_port = htons(listen->port) } },
-    { .type = SOCK_STREAM, .fd = -1, .optional = true,
+    { .type = SOCK_STREAM, .fd = -1, .address.v4 = { .sin_family = AF_INET, .sin_port = htons(listen->port) } },
+    { .type = SOCK_STREAM,
+      .fd = -1,
+      .optional = true,
       .address.v6 = { .sin6_family = AF_INET6, .sin6_port = htons(listen->port) } },
   };
   struct err err = ERR_INIT;

@@ -147,7 +147,8 @@ static bool prepare(int fd, const struct netns_socket *wanted, bool v6)
     (void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
   else if (v6 && !set_on(fd, IPPROTO_IPV6, IPV6_V6ONLY))
     return false;
-  /* IPv6 looks for the address on an interface, where IPv4 takes a local route for one; both to bind and to answer from. */
+  /* IPv6 looks for the address on an interface, where IPv4 takes a local route for one; both to bind and to answer
+   * from. */
   if (v6 && !set_on(fd, IPPROTO_IPV6, IPV6_FREEBIND))
     return false;
   if (wanted->type != SOCK_DGRAM)

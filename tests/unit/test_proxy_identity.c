@@ -4,8 +4,8 @@
 #include "unit/tls_make.h"
 #include "unit/unit.h"
 
-static const char policy_text[] =
-    "{\"network\": {\"allow\": [\"x.test\", \"other.test\", \"192.0.2.1\", \"localhost:80\"], \"deny\": [\"denied.test\"]}}";
+static const char policy_text[] = "{\"network\": {\"allow\": [\"x.test\", \"other.test\", \"192.0.2.1\", "
+                                  "\"localhost:80\"], \"deny\": [\"denied.test\"]}}";
 
 struct row {
   const char *what;
@@ -196,8 +196,8 @@ static void test_requests(void **state)
 int main(void)
 {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_text),    cmocka_unit_test(test_end), cmocka_unit_test(test_ceiling),
-    cmocka_unit_test(test_tls),     cmocka_unit_test(test_requests),
+    cmocka_unit_test(test_text), cmocka_unit_test(test_end),      cmocka_unit_test(test_ceiling),
+    cmocka_unit_test(test_tls),  cmocka_unit_test(test_requests),
   };
 
   return cmocka_run_group_tests(tests, NULL, NULL);
