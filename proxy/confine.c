@@ -7,6 +7,9 @@
  *   confine_start         read files, open sockets               outlive sbx; be traced or dumped; have a descriptor of
  *                                                                the caller beyond 0-2 and the control socket
  *   confine_descriptors   (after START: its number bounds the connections)
+ *   confine_rings         as above                               make an io_uring: libuv from 1.49 on watches descriptors
+ *                                                                by one, whatever its variable says, and would do so
+ *                                                                past the filter
  *   confine_privilege     as above                               have a capability; make a process; gain by exec
  *   confine_filter        accept, connect to IPv4 and IPv6,      open, stat or name a file; listen or bind; use a Unix
  *                         read and write what is open, take      or other socket; signal; exec; map code; make a
@@ -186,6 +189,20 @@ size_t confine_descriptors(size_t want)
   (void)setrlimit(RLIMIT_NOFILE, &limit);
   (void)getrlimit(RLIMIT_NOFILE, &limit);
   return limit.rlim_cur;
+}
+
+int confine_rings(struct err *err)
+{
+  static const struct seccomp_row ring[] = {
+    { .name = "io_uring_setup",
+      .test = SECCOMP_ALWAYS,
+      .answer = SECCOMP_ERRNO,
+      .error = ENOSYS,
+      .reason = "libuv falls back to epoll_ctl" },
+  };
+  static const struct seccomp_filter filter = { .rows = ring, .count = 1, .otherwise = SECCOMP_ALLOW };
+
+  return seccomp_apply(&filter, err);
 }
 
 static int drop_capabilities(struct err *err)

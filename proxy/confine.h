@@ -15,6 +15,9 @@ int confine_start(unsigned first_free, struct err *err);
 /* As many descriptors as allowed, up to want. Their number. */
 size_t confine_descriptors(size_t want);
 
+/* Before the event loop is made: no io_uring for the rest of the program's life. */
+int confine_rings(struct err *err);
+
 /* When nothing needs a privilege any more: all capabilities go, also from the bounding set where that is allowed; no
  * process can be made; no_new_privs. */
 int confine_privilege(struct err *err);

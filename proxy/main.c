@@ -5,9 +5,10 @@
  *
  *   1. confine_start      nothing of the caller is left but descriptors 0-3
  *   2. receive            START: the policy, the audit file, the listeners
- *   3. set up             every file is read and every object made that needs the file system: policy, resolver, loop
- *   4. confine_privilege, confine_filter
- *   5. READY, and run     until sbx closes the control socket
+ *   3. confine_rings      before libuv looks for io_uring
+ *   4. set up             every file is read and every object made that needs the file system: policy, resolver, loop
+ *   5. confine_privilege, confine_filter
+ *   6. READY, and run     until sbx closes the control socket
  */
 #include "config.h"
 
@@ -134,6 +135,8 @@ static int set_up(struct program *program, struct err *err)
   proxy->conn_max = descriptors > 2 * OWN_DESCRIPTORS ? (descriptors - OWN_DESCRIPTORS) / FDS_PER_CONNECTION : 32;
   if (proxy->conn_max > LIMITS_CONNECTIONS)
     proxy->conn_max = LIMITS_CONNECTIONS;
+  if (r == 0)
+    r = confine_rings(err);
   if (r == 0)
     r = loop_new(err, &proxy->loop);
   if (r == 0)

@@ -11,18 +11,21 @@ X86 = dict(ptrace=101, personality=135, modify_ldt=154, pivot_root=155, acct=163
            open_by_handle_at=304, clock_settime=227, setns=308, process_vm_readv=310, process_vm_writev=311, kcmp=312,
            finit_module=313, memfd_create=319, kexec_file_load=320, bpf=321, userfaultfd=323, uselib=134, syslog=103,
            settimeofday=164, iopl=172, ioperm=173, vhangup=153, clone=56, socket=41, socketpair=53, kill=62, ioctl=16,
-           shmget=29, semget=64, msgget=68, mq_open=240, sethostname=170, setdomainname=171, setpriority=141, ioprio_set=251,
-           mq_unlink=241, chroot=161, mknod=133, rt_sigqueueinfo=129, getpid=39, execveat=322, lookup_dcookie=212, _sysctl=156)
-ARM = dict(ptrace=117, personality=92, pivot_root=41, acct=89, mount=40, umount2=39, swapon=224, swapoff=225, reboot=142,
-           init_module=105, delete_module=106, quotactl=60, io_setup=0, kexec_load=104, add_key=217, request_key=218, keyctl=219,
-           unshare=97, perf_event_open=241, name_to_handle_at=264, open_by_handle_at=265, clock_settime=112, setns=268,
-           process_vm_readv=270, process_vm_writev=271, kcmp=272, finit_module=273, memfd_create=279, kexec_file_load=294, bpf=280,
-           userfaultfd=282, syslog=116, settimeofday=170, vhangup=58, clone=220, socket=198, socketpair=199, kill=129, ioctl=29,
-           shmget=194, semget=190, msgget=186, mq_open=180, sethostname=161, setdomainname=162, setpriority=140, ioprio_set=30,
-           mq_unlink=181, chroot=51, mknod=33, rt_sigqueueinfo=138, getpid=172, execveat=281)
-BOTH = dict(pidfd_send_signal=424, io_uring_setup=425, io_uring_enter=426, io_uring_register=427, open_tree=428, move_mount=429,
-            fsopen=430, fsconfig=431, fsmount=432, fspick=433, pidfd_open=434, clone3=435, close_range=436, openat2=437,
-            pidfd_getfd=438, mount_setattr=442, quotactl_fd=443, landlock_create_ruleset=444, memfd_secret=447, open_tree_attr=467)
+           shmget=29, semget=64, msgget=68, mq_open=240, sethostname=170, setdomainname=171, setpriority=141,
+           ioprio_set=251, mq_unlink=241, chroot=161, mknod=133, rt_sigqueueinfo=129, getpid=39, execveat=322,
+           lookup_dcookie=212, _sysctl=156)
+ARM = dict(ptrace=117, personality=92, pivot_root=41, acct=89, mount=40, umount2=39, swapon=224, swapoff=225,
+           reboot=142, init_module=105, delete_module=106, quotactl=60, io_setup=0, kexec_load=104, add_key=217,
+           request_key=218, keyctl=219, unshare=97, perf_event_open=241, name_to_handle_at=264, open_by_handle_at=265,
+           clock_settime=112, setns=268, process_vm_readv=270, process_vm_writev=271, kcmp=272, finit_module=273,
+           memfd_create=279, kexec_file_load=294, bpf=280, userfaultfd=282, syslog=116, settimeofday=170, vhangup=58,
+           clone=220, socket=198, socketpair=199, kill=129, ioctl=29, shmget=194, semget=190, msgget=186, mq_open=180,
+           sethostname=161, setdomainname=162, setpriority=140, ioprio_set=30, mq_unlink=181, chroot=51, mknod=33,
+           rt_sigqueueinfo=138, getpid=172, execveat=281)
+BOTH = dict(pidfd_send_signal=424, io_uring_setup=425, io_uring_enter=426, io_uring_register=427, open_tree=428,
+            move_mount=429, fsopen=430, fsconfig=431, fsmount=432, fspick=433, pidfd_open=434, clone3=435,
+            close_range=436, openat2=437, pidfd_getfd=438, mount_setattr=442, quotactl_fd=443,
+            landlock_create_ruleset=444, memfd_secret=447, open_tree_attr=467)
 NUMBERS = {**(X86 if platform.machine() == "x86_64" else ARM), **BOTH}
 
 def call(name, *args):
@@ -73,5 +76,6 @@ def outside(code, **more):
     import json
     import subprocess
     from harness.sbx import PYTHON
-    done = subprocess.run([PYTHON, "-I", "-c", PRELUDE + code], capture_output=True, text=True, check=True, timeout=60, **more)
+    done = subprocess.run([PYTHON, "-I", "-c", PRELUDE + code], capture_output=True, text=True, check=True, timeout=60,
+                          **more)
     return json.loads(done.stdout)

@@ -40,7 +40,8 @@ def test_system_v_ipc_is_not_the_hosts(sbx):
     segment, queue, semaphore = libc.shmget(key, 4096, create), libc.msgget(key, create), libc.semget(key, 1, create)
     assert min(segment, queue, semaphore) >= 0
     try:
-        answers = probe(sbx, f"show([call('shmget', {key}, 0, 0), call('msgget', {key}, 0), call('semget', {key}, 0, 0)])")
+        answers = probe(sbx,
+                        f"show([call('shmget', {key}, 0, 0), call('msgget', {key}, 0), call('semget', {key}, 0, 0)])")
         assert outside(f"show(call('shmget', {key}, 0, 0))") == segment
         listed = sbx.shell("cat /proc/sysvipc/shm /proc/sysvipc/msg /proc/sysvipc/sem").ok().out
     finally:
@@ -93,7 +94,7 @@ def test_keyrings_are_not_listed(sbx):
 
 
 def test_process_group_of_the_caller_is_not_hit(sbx):
-    """P7: kill(0), kill(-1) and their kin from inside hit neither sbx nor another member of the caller's process group."""
+    """P7: kill(0), kill(-1) and their kin from inside hit neither sbx nor others of the caller's process group."""
     code = PRELUDE + GUARD + """
 own = os.pidfd_open(os.getpid())
 for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGUSR1):
@@ -129,7 +130,8 @@ for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGKILL):
     call('kill', 0, int(number))
 print("tried", flush=True)
 """)
-    term = terminal("sh", "-c", f"(trap '' TTOU; sleep 7; echo by''stander) & {sbx.program} run -- {PYTHON} hit.py; wait; exit 0")
+    term = terminal("sh", "-c",
+                    f"(trap '' TTOU; sleep 7; echo by''stander) & {sbx.program} run -- {PYTHON} hit.py; wait; exit 0")
     term.expect("tried")
     term.expect("bystander")
     assert term.wait() == 0
@@ -172,10 +174,11 @@ def test_first_process_inside_is_not_killable(sbx):
 
 
 @pytest.mark.parametrize("path", [
-    "/proc/sys/kernel/core_pattern", "/proc/sys/kernel/modprobe", "/proc/sys/vm/overcommit_memory", "/proc/sys/kernel/hostname",
-    "/proc/sys/net/ipv4/ip_forward", "/proc/sys/fs/file-max", "/proc/sys/kernel/randomize_va_space", "/proc/sysrq-trigger",
-    "/proc/sys/fs/binfmt_misc/register", "/proc/sys/user/max_user_namespaces", "/proc/sys/kernel/yama/ptrace_scope",
-    "/proc/irq/default_smp_affinity", "/proc/mtrr", "/proc/self/oom_score_adj_of_1",
+    "/proc/sys/kernel/core_pattern", "/proc/sys/kernel/modprobe", "/proc/sys/vm/overcommit_memory",
+    "/proc/sys/kernel/hostname", "/proc/sys/net/ipv4/ip_forward", "/proc/sys/fs/file-max",
+    "/proc/sys/kernel/randomize_va_space", "/proc/sysrq-trigger", "/proc/sys/fs/binfmt_misc/register",
+    "/proc/sys/user/max_user_namespaces", "/proc/sys/kernel/yama/ptrace_scope", "/proc/irq/default_smp_affinity",
+    "/proc/mtrr",
 ])
 def test_kernel_settings_are_not_writable(sbx, path):
     """F1, P8: sysctls look at the kernel's uid; for root the mount must stop it. (Opened, never written.)"""
@@ -192,7 +195,8 @@ OWN_SETTINGS = ("/proc/sys/fs/mqueue/", "/proc/sys/kernel/auto_msgmni", "/proc/s
 
 
 def test_no_setting_of_the_kernel_is_writable(sbx):
-    """F1: every file below /proc/sys, and what stands beside it. For root, whose uid sysctls look at, without exception."""
+    """F1: every file below /proc/sys, and what stands beside it; for root, whose uid sysctls look at, without
+    exception."""
     code = """
 opened = []
 for top in ("/proc/sys", "/proc/irq", "/proc/bus", "/proc/fs", "/proc/driver", "/proc/scsi", "/proc/acpi", "/proc/tty"):
@@ -211,7 +215,8 @@ def test_files_of_proc_that_are_masked(sbx):
     """P8: the paths that container runtimes mask."""
     code = """
 answers = {}
-for path in ("acpi", "asound", "kcore", "keys", "latency_stats", "timer_list", "timer_stats", "sched_debug", "scsi", "sysrq-trigger"):
+for path in ("acpi", "asound", "kcore", "keys", "latency_stats", "timer_list", "timer_stats", "sched_debug", "scsi",
+             "sysrq-trigger"):
     path = "/proc/" + path
     if not os.path.lexists(path): continue
     try: answers[path] = len(os.listdir(path)) if os.path.isdir(path) else len(open(path, "rb").read(10))
@@ -240,7 +245,8 @@ show(opened)
 
 def test_cgroup_tree_cannot_be_written(sbx):
     """P8: leaving a limit by writing cgroup.procs."""
-    result = sbx.shell("find /sys/fs/cgroup -name cgroup.procs 2>/dev/null | while read f; do echo $$ > $f && echo wrote; done")
+    result = sbx.shell("find /sys/fs/cgroup -name cgroup.procs 2>/dev/null | "
+                       "while read f; do echo $$ > $f && echo wrote; done")
     assert "wrote" not in result.out, result
 
 
@@ -360,6 +366,7 @@ def test_bytes_of_a_run_are_escaped_on_the_terminal(sbx):
     code = r"""
 import os, socket, urllib.parse
 p = urllib.parse.urlsplit(os.environ["http_proxy"])
-s = socket.create_connection((p.hostname, p.port)); s.sendall(b"CONNECT a\x1b[31mb.test:443 HTTP/1.1\r\n\r\n"); s.recv(999)
+s = socket.create_connection((p.hostname, p.port))
+s.sendall(b"CONNECT a\x1b[31mb.test:443 HTTP/1.1\r\n\r\n"); s.recv(999)
 """
     assert "\x1b" not in sbx.python(code).err

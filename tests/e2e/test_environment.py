@@ -7,8 +7,10 @@ ALL = "import json, os; print(json.dumps(dict(os.environ)))"
 def test_only_what_is_listed_is_passed(sbx):
     """P3, P7"""
     given = {"AWS_SECRET_ACCESS_KEY": "hunter2", "GITHUB_TOKEN": "hunter2", "DATABASE_URL": "hunter2", "LC_TIME": "C",
-             "EDITOR": "vi", "CI": "1", "NO_COLOR": "1", "TZ": "UTC", "SSH_AUTH_SOCK": "/x", "DBUS_SESSION_BUS_ADDRESS": "x",
-             "DISPLAY": ":0", "LD_PRELOAD": "", "BASH_ENV": "/x", "PYTHONPATH": "/x", "GIT_DIR": "/x", "BASH_FUNC_ls%%": "() { :; }"}
+             "EDITOR": "vi", "CI": "1", "NO_COLOR": "1", "TZ": "UTC", "SSH_AUTH_SOCK": "/x",
+             "DBUS_SESSION_BUS_ADDRESS": "x",
+             "DISPLAY": ":0", "LD_PRELOAD": "", "BASH_ENV": "/x", "PYTHONPATH": "/x", "GIT_DIR": "/x",
+             "BASH_FUNC_ls%%": "() { :; }"}
     shown = sbx.python(ALL, env=given).json
     for name in ("LC_TIME", "EDITOR", "CI", "NO_COLOR", "TZ"):
         assert shown[name] == given[name], shown
@@ -68,5 +70,6 @@ def test_large_environment(sbx):
 
 
 def test_home_and_temporary_directory_exist(sbx):
-    code = "import os; print([os.path.isdir(os.environ[n]) for n in ('HOME', 'TMPDIR', 'XDG_RUNTIME_DIR') if n in os.environ])"
+    names = ("HOME", "TMPDIR", "XDG_RUNTIME_DIR")
+    code = f"import os; print([os.path.isdir(os.environ[n]) for n in {names} if n in os.environ])"
     assert "False" not in sbx.python(code, env={"TMPDIR": "/no/such"}).ok().out

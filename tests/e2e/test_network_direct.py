@@ -66,12 +66,13 @@ def test_icmp_and_raw_sockets_are_refused(sbx, lab):
     """P2, F6; multipath TCP falls back to TCP, and is judged as that."""
     code = """
 import socket
-for args in ((socket.AF_INET, socket.SOCK_RAW, 1), (socket.AF_INET, socket.SOCK_DGRAM, 1), (socket.AF_INET6, socket.SOCK_RAW, 58),
-             (socket.AF_INET6, socket.SOCK_DGRAM, 58), (socket.AF_PACKET, socket.SOCK_RAW, 0x300), (socket.AF_INET, 10, 33),
-             (socket.AF_INET, socket.SOCK_SEQPACKET, 132), (socket.AF_INET, socket.SOCK_STREAM, 132)):
+four, six, raw, datagram = socket.AF_INET, socket.AF_INET6, socket.SOCK_RAW, socket.SOCK_DGRAM
+for args in ((four, raw, 1), (four, datagram, 1), (six, raw, 58), (six, datagram, 58), (four, raw, 255),
+             (socket.AF_PACKET, raw, 0x300), (four, 10, 33), (four, socket.SOCK_SEQPACKET, 132),
+             (four, socket.SOCK_STREAM, 132)):
     try: s = socket.socket(*args)
     except OSError: continue
-    try: s.connect(("192.0.2.10" if args[0] == socket.AF_INET else "2001:db8::10", 80)); s.send(b"x"); print("sent", args)
+    try: s.connect(("192.0.2.10" if args[0] == four else "2001:db8::10", 80)); s.send(b"x"); print("sent", args)
     except OSError: pass
 try:
     s = socket.socket(socket.AF_INET, socket.SOCK_STREAM, 262); s.connect(("192.0.2.10", 80)); s.send(b"x"); s.recv(1)

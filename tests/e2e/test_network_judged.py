@@ -44,7 +44,8 @@ def test_name_with_a_private_and_a_public_address(sbx, lab):
 
 def test_rebinding(sbx, lab):
     """F52: resolved once per connection, and dialled what was judged, however the answer changes."""
-    exchanges = converse(sbx, [[get("http://rebind.test/", "Connection: close")] for _ in range(6)], "--allow", "rebind.test")
+    exchanges = converse(sbx, [[get("http://rebind.test/", "Connection: close")] for _ in range(6)], "--allow",
+                         "rebind.test")
     assert exchanges[0].status in (200, 403), exchanges
     assert {address for _, address, _ in lab.connections} <= {PUBLIC}, lab.connections
     assert any(exchange.status == 403 for exchange in exchanges), exchanges
@@ -70,9 +71,10 @@ def test_address_rule_opens_a_private_place(sbx, lab, rule, name, address):
 
 
 @pytest.mark.parametrize("form", [
-    "2130706433", "0177.0.0.1", "0x7f.0.0.1", "0x7f000001", "127.1", "127.0.1", "017700000001", "127.0.0.1.", "127.000.0.1",
-    "0", "00000000000", "0x0", "127.0.0.1:80:80", "[127.0.0.1]", "1.2.3.4.5", "256.0.0.1", "[::1%25lo]", "[::1%lo]", "[::127.0.0.1",
-    "::1", "[fe80::1%25eth0]", "0300.0250.1.1", "3232235777", "%31%32%37.0.0.1", "127。0。0。1", "①②⑦.0.0.1",
+    "2130706433", "0177.0.0.1", "0x7f.0.0.1", "0x7f000001", "127.1", "127.0.1", "017700000001", "127.0.0.1.",
+    "127.000.0.1", "0", "00000000000", "0x0", "127.0.0.1:80:80", "[127.0.0.1]", "1.2.3.4.5", "256.0.0.1", "[::1%25lo]",
+    "[::1%lo]", "[::127.0.0.1", "::1", "[fe80::1%25eth0]", "0300.0250.1.1", "3232235777", "%31%32%37.0.0.1",
+    "127。0。0。1", "①②⑦.0.0.1",
 ])
 def test_odd_forms_of_addresses(sbx, lab, form):
     """F52: whatever a resolver might make of it, it is neither an address nor a name."""
@@ -87,11 +89,12 @@ def test_odd_forms_of_addresses(sbx, lab, form):
 @pytest.mark.parametrize("target", [
     "http://evil.test\\@origin.test/", "http://origin.test@evil.test/", "http://origin.test:80@evil.test/",
     "http://user:password@evil.test/", "http://origin.test%00.evil.test/", "http://origin.test\x00.evil.test/",
-    "http://origin.test%2eevil.test/", "http://evil.test#origin.test/", "http://evil.test?origin.test/", "http://origin.test:80x/",
-    "http://origin.test:/../", "http://origin.test:0/", "http://origin.test:65536/", "http://origin.test:+80/", "http://origin.test:-80/",
-    "http://origin.test:00000000000000000080/", "http://origin.test:4294967376/", "http:///", "http://", "http:origin.test/",
-    "https://evil.test/", "ftp://origin.test/", "file:///etc/passwd", "http://*.test/", "http://.origin.test/",
-    "http://origin..test/", "http://-/", "http://origin.test../", "http:// origin.test/", "origin.test/", "//origin.test/",
+    "http://origin.test%2eevil.test/", "http://evil.test#origin.test/", "http://evil.test?origin.test/",
+    "http://origin.test:80x/", "http://origin.test:/../", "http://origin.test:0/", "http://origin.test:65536/",
+    "http://origin.test:+80/", "http://origin.test:-80/", "http://origin.test:00000000000000000080/",
+    "http://origin.test:4294967376/", "http:///", "http://", "http:origin.test/", "https://evil.test/",
+    "ftp://origin.test/", "file:///etc/passwd", "http://*.test/", "http://.origin.test/", "http://origin..test/",
+    "http://-/", "http://origin.test../", "http:// origin.test/", "origin.test/", "//origin.test/",
     "http://" + "a" * 64 + ".test/", "http://" + "a." * 130 + "test/",
 ])
 def test_odd_targets_never_reach_another_host(sbx, lab, target):
@@ -103,9 +106,10 @@ def test_odd_targets_never_reach_another_host(sbx, lab, target):
 
 
 @pytest.mark.parametrize("target", [
-    "origin.test", "origin.test:", "origin.test:443x", "origin.test:0", "origin.test:65536", "origin.test:-443", "origin.test: 443",
-    "origin.test:443:443", "user@origin.test:443", "origin.test\x00:443", "http://origin.test:443", "origin.test/x:443", ":443",
-    "2001:db8::10:443", "[2001:db8::10]443", "[2001:db8::10", "origin.test:0x1bb", "origin.test:443#", "*:443", "[]:443",
+    "origin.test", "origin.test:", "origin.test:443x", "origin.test:0", "origin.test:65536", "origin.test:-443",
+    "origin.test: 443", "origin.test:443:443", "user@origin.test:443", "origin.test\x00:443", "http://origin.test:443",
+    "origin.test/x:443", ":443", "2001:db8::10:443", "[2001:db8::10]443", "[2001:db8::10", "origin.test:0x1bb",
+    "origin.test:443#", "*:443", "[]:443",
 ])
 def test_odd_targets_of_connect(sbx, lab, target):
     """F53: `443x` as a port, an IPv6 address that is split at its colons, and the like."""
@@ -114,7 +118,8 @@ def test_odd_targets_of_connect(sbx, lab, target):
     assert lab.connections == []
 
 
-@pytest.mark.parametrize("name", ["evil.test", "EVIL.TEST", "evil.test.", "Evil.Test.", "sub.evil.test", "SUB.evil.TEST."])
+@pytest.mark.parametrize("name",
+                         ["evil.test", "EVIL.TEST", "evil.test.", "Evil.Test.", "sub.evil.test", "SUB.evil.TEST."])
 def test_spellings_of_a_denied_name(sbx, lab, name):
     """F53: a final dot or upper case does not slip past a deny."""
     options = ["--allow", "*", "--deny", "evil.test", "--deny", "*.evil.test"]

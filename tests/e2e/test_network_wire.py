@@ -37,7 +37,8 @@ def test_target_reaches_the_origin_in_origin_form(sbx, lab):
 def test_hop_by_hop_fields_and_credentials_for_the_proxy_stay(sbx, lab):
     """F61"""
     talk(sbx, get("http://origin.test/echo", "Proxy-Authorization: Basic aHVudGVyMg==", "Proxy-Connection: keep-alive",
-                  "Connection: close, X-Secret-Hop", "X-Secret-Hop: hunter2", "Keep-Alive: 5", "TE: trailers", "X-Kept: yes"),
+                  "Connection: close, X-Secret-Hop", "X-Secret-Hop: hunter2", "Keep-Alive: 5", "TE: trailers",
+                  "X-Kept: yes"),
          options=ALLOW)
     request, = lab.requests
     names = {name.lower() for name, _ in request.fields}
@@ -48,20 +49,25 @@ def test_hop_by_hop_fields_and_credentials_for_the_proxy_stay(sbx, lab):
 @pytest.mark.parametrize("request_bytes", [
     pytest.param(get("http://origin.test/post", "Content-Length: 5", "Transfer-Encoding: chunked", method="POST",
                      body=b"0\r\n\r\nGET http://evil.test/ HTTP/1.1\r\n\r\n"), id="length and chunked"),
-    pytest.param(get("http://origin.test/post", "Content-Length: 5", "Content-Length: 6", method="POST", body=b"abcdef"),
+    pytest.param(get("http://origin.test/post", "Content-Length: 5", "Content-Length: 6", method="POST",
+                     body=b"abcdef"),
                  id="two lengths"),
     pytest.param(get("http://origin.test/post", "Content-Length: 5", "Content-Length: 5", method="POST", body=b"abcde"),
                  id="two equal lengths"),
-    pytest.param(get("http://origin.test/post", "Content-Length: 5, 5", method="POST", body=b"abcde"), id="list of lengths"),
-    pytest.param(get("http://origin.test/post", "Content-Length: +5", method="POST", body=b"abcde"), id="signed length"),
+    pytest.param(get("http://origin.test/post", "Content-Length: 5, 5", method="POST", body=b"abcde"),
+                 id="list of lengths"),
+    pytest.param(get("http://origin.test/post", "Content-Length: +5", method="POST", body=b"abcde"),
+                 id="signed length"),
     pytest.param(get("http://origin.test/post", "Content-Length: -1", method="POST"), id="negative length"),
-    pytest.param(get("http://origin.test/post", "Content-Length: 0x5", method="POST", body=b"abcde"), id="hexadecimal length"),
+    pytest.param(get("http://origin.test/post", "Content-Length: 0x5", method="POST", body=b"abcde"),
+                 id="hexadecimal length"),
     pytest.param(get("http://origin.test/post", "Content-Length: 18446744073709551621", method="POST", body=b"abcde"),
                  id="overflowing length"),
     pytest.param(get("http://origin.test/post", "Content-Length: ", method="POST"), id="empty length"),
     pytest.param(get("http://origin.test/post", "Transfer-Encoding: gzip, chunked", method="POST", body=b"0\r\n\r\n"),
                  id="two codings"),
-    pytest.param(get("http://origin.test/post", "Transfer-Encoding: chunked", "Transfer-Encoding: chunked", method="POST",
+    pytest.param(get("http://origin.test/post", "Transfer-Encoding: chunked", "Transfer-Encoding: chunked",
+                     method="POST",
                      body=b"0\r\n\r\n"), id="chunked twice"),
     pytest.param(get("http://origin.test/post", "Transfer-Encoding: xchunked", method="POST", body=b"0\r\n\r\n"),
                  id="unknown coding"),
@@ -70,7 +76,8 @@ def test_hop_by_hop_fields_and_credentials_for_the_proxy_stay(sbx, lab):
     pytest.param(get("http://origin.test/post", "Transfer-Encoding: chunked", version="HTTP/1.0", method="POST",
                      body=b"0\r\n\r\n"), id="chunked in 1.0"),
     pytest.param(b"GET http://origin.test/ HTTP/1.1\nHost: origin.test\n\n", id="bare LF"),
-    pytest.param(b"GET http://origin.test/ HTTP/1.1\r\nHost: origin.test\r\nX: a\nY: b\r\n\r\n", id="bare LF in a field"),
+    pytest.param(b"GET http://origin.test/ HTTP/1.1\r\nHost: origin.test\r\nX: a\nY: b\r\n\r\n",
+                 id="bare LF in a field"),
     pytest.param(b"GET http://origin.test/ HTTP/1.1\r\nHost: origin.test\r\nX: a\rY: b\r\n\r\n", id="bare CR"),
     pytest.param(b"GET http://origin.test/ HTTP/1.1\r\nHost: origin.test\r\nX: a\r\n b\r\n\r\n", id="folded line"),
     pytest.param(b"GET http://origin.test/ HTTP/1.1\r\nHost : origin.test\r\n\r\n", id="space before colon"),
@@ -98,7 +105,8 @@ def test_malformed_request_is_400_and_closed(sbx, lab, request_bytes):
 
 JUNK = {
     "TLS": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + b"\x00" * 600, "zeros": b"\x00" * 100 + b"\r\n\r\n",
-    "SSH": b"SSH-2.0-x\r\n", "SOCKS": b"\x05\x01\x00", "SMTP": b"EHLO x\r\n\r\n", "HTTP/2": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+    "SSH": b"SSH-2.0-x\r\n", "SOCKS": b"\x05\x01\x00", "SMTP": b"EHLO x\r\n\r\n",
+    "HTTP/2": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
     "high bytes": b"\xff" * 70000, "empty lines": b"\r\n" * 40000,
 }
 
@@ -113,9 +121,10 @@ def test_what_is_no_http_is_closed(sbx, lab, junk):
 
 
 @pytest.mark.parametrize("body", [
-    b"-1\r\nabc\r\n0\r\n\r\n", b"ffffffffffffffff1\r\nabc\r\n0\r\n\r\n", b"0x3\r\nabc\r\n0\r\n\r\n", b"3 \nabc\r\n0\r\n\r\n",
-    b"3\nabc\n0\n\n", b"3\r\nabcd\r\n0\r\n\r\n", b"\r\nabc\r\n0\r\n\r\n", b"3\r\nabcXX0\r\n\r\n", b"g\r\nabc\r\n0\r\n\r\n",
-    b"+3\r\nabc\r\n0\r\n\r\n", b"3\x00\r\nabc\r\n0\r\n\r\n", b"3\rabc\r\n0\r\n\r\n",
+    b"-1\r\nabc\r\n0\r\n\r\n", b"ffffffffffffffff1\r\nabc\r\n0\r\n\r\n", b"0x3\r\nabc\r\n0\r\n\r\n",
+    b"3 \nabc\r\n0\r\n\r\n", b"3\nabc\n0\n\n", b"3\r\nabcd\r\n0\r\n\r\n", b"\r\nabc\r\n0\r\n\r\n",
+    b"3\r\nabcXX0\r\n\r\n", b"g\r\nabc\r\n0\r\n\r\n", b"+3\r\nabc\r\n0\r\n\r\n", b"3\x00\r\nabc\r\n0\r\n\r\n",
+    b"3\rabc\r\n0\r\n\r\n",
 ])
 def test_malformed_chunks_end_the_connection(sbx, lab, body):
     """F56: nothing that follows is taken for a request."""
@@ -129,7 +138,9 @@ def test_malformed_chunks_end_the_connection(sbx, lab, body):
 
 def test_chunked_in_capitals_is_chunked(sbx, lab):
     """F56"""
-    exchange = talk(sbx, get("http://origin.test/post", "Transfer-Encoding: CHUNKED", method="POST", body=b"3\r\nabc\r\n0\r\n\r\n"),
+    exchange = talk(sbx,
+                    get("http://origin.test/post", "Transfer-Encoding: CHUNKED", method="POST",
+                        body=b"3\r\nabc\r\n0\r\n\r\n"),
                     options=ALLOW)
     assert exchange.status == 400 or b"3 " + hashlib.sha256(b"abc").hexdigest().encode() in exchange.all, exchange
 
@@ -290,7 +301,8 @@ input()
     process = sbx.start("run", *ALLOW, "--", "/usr/bin/python3", "-c", code, stdin=-1)
     assert process.stdout.readline() == b"200\n", process.stderr.read1()
     proxy, = [p for p in descendants() if p.name == "sbx-proxy"]
-    resident = next(int(line.split()[1]) for line in proxy.read("status").decode().splitlines() if line.startswith("VmRSS"))
+    lines = proxy.read("status").decode().splitlines()
+    resident = next(int(line.split()[1]) for line in lines if line.startswith("VmRSS"))
     process.communicate(b"\n", timeout=60)
     assert resident < 64 * 1024, f"{resident} KiB"
 

@@ -76,7 +76,8 @@ def test_bad_policy_file(sbx, project, kind):
 
 
 def test_line_numbers_are_right(sbx, project):
-    lines = ["{", "  // a comment", '  "network": {', '    "allow": [', '      "a.test",', '      "b.test:0"', "    ]", "  }", "}"]
+    lines = ["{", "  // a comment", '  "network": {', '    "allow": [', '      "a.test",', '      "b.test:0"', "    ]",
+             "  }", "}"]
     path = project.write("../../bad.json", "\n".join(lines))
     sbx.run("--policy", path, "--", "true").refused(f"{path}:6", "b.test:0")
 
@@ -208,6 +209,7 @@ def test_current_directory_that_is_not_writable(sbx, project):
 def test_user_namespaces_that_are_forbidden(sbx, project):
     """Bad input: no user namespaces: 125, one line that names the mend, nothing made. As root: all namespaces."""
     before = snapshot(project.root)
-    result = sbx("run", "--", "touch", "started", prefix=refuse.prefix("unshare=EPERM", "clone=EPERM:namespaces", "clone3=ENOSYS"))
+    result = sbx("run", "--", "touch", "started",
+                 prefix=refuse.prefix("unshare=EPERM", "clone=EPERM:namespaces", "clone3=ENOSYS"))
     result.refused("namespace")
     assert difference(before, snapshot(project.root)) == []

@@ -93,7 +93,8 @@ def test_no_argv_shows_policy_or_values(sbx, project):
                             filesystem={"hide": ["~/src/app/hidden-thing"]}, env={"set": {"TOKEN": "hunter2-value"}})
     project.write("hidden-thing", "x")
     project.write("busy", "curl -s http://internal-name.test/ >/dev/null 2>&1; echo ready; exec sleep 1000")
-    process = sbx.start("run", "--policy", policy, "--env", "PASSED", "--", "sh", "busy", env={"PASSED": "passed-value"})
+    process = sbx.start("run", "--policy", policy, "--env", "PASSED", "--", "sh", "busy",
+                        env={"PASSED": "passed-value"})
     assert process.stdout.readline() == b"ready\n"
     lines = [p.read("cmdline").decode("latin-1") for p in descendants()]
     process.kill()
@@ -105,7 +106,7 @@ def test_no_argv_shows_policy_or_values(sbx, project):
 
 
 def test_first_process_inside_shows_nothing_of_the_host(sbx, project):
-    """F4, P7: from inside, no process's command line or environment tells of the policy or of the caller's variables."""
+    """F4, P7: from inside, no command line and no environment tells of the policy or of the caller's variables."""
     policy = project.policy("../../policy.json", network={"allow": ["internal-name.test"]})
     result = sbx.python(EVERY_ARGV, "--policy", policy, env={"CALLERS_SECRET": "hunter2-value"})
     text = json.dumps(result.json)
@@ -114,7 +115,7 @@ def test_first_process_inside_shows_nothing_of_the_host(sbx, project):
 
 
 def test_helpers_of_sbx_are_not_dumpable_or_hold_no_secret(sbx):
-    """P3: the environment of every process that the run adds to /proc lacks the caller's variables, sbx's own excepted."""
+    """P3: the environment of the command lacks the caller's variables, as the host's /proc shows it."""
     process = sbx.start("run", "--", "sh", "-c", "echo ready; exec sleep 1000", env={"CALLERS_SECRET": "hunter2-value"})
     assert process.stdout.readline() == b"ready\n"
     wait_until(lambda: any(p.name == "sleep" for p in descendants()), "the command runs")

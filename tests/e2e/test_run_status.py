@@ -137,7 +137,8 @@ def test_time_limit_that_is_not_reached(sbx):
 
 
 @pytest.mark.parametrize("arguments", [
-    ["--no-such-option", "--", "true"], ["--allow"], ["--timeout", "soon", "--", "true"], ["--memory", "-1", "--", "true"],
+    ["--no-such-option", "--", "true"], ["--allow"], ["--timeout", "soon", "--", "true"],
+    ["--memory", "-1", "--", "true"],
     ["--pids", "many", "--", "true"], ["--network", "some", "--", "true"], ["--home", "none", "--", "true"],
     ["--engine", "docker", "--", "true"], ["--fd", "x", "--", "true"], ["--allow", "http://origin.test/", "--", "true"],
     ["--profile", "no-such-profile", "--", "true"], ["--policy", "/no/such/file", "--", "true"], [], ["--"],
@@ -216,7 +217,8 @@ def test_stop_and_continue_reach_the_command(sbx):
 
 def test_background_process_does_not_keep_the_run(sbx):
     """The run ends with the command; what it left in the background dies with it (P6; the fixture looks)."""
-    process = sbx.start("run", "--", "sh", "-c", "sleep 1000 >/dev/null 2>&1 & setsid sleep 1000 >/dev/null 2>&1 & exit 5")
+    process = sbx.start("run", "--", "sh", "-c",
+                        "sleep 1000 >/dev/null 2>&1 & setsid sleep 1000 >/dev/null 2>&1 & exit 5")
     process.communicate(timeout=60)
     assert process.returncode == 5
 
@@ -227,7 +229,8 @@ def test_directory_is_kept(sbx, project):
 
 
 def test_umask_and_nice_are_kept(sbx):
-    result = sbx("run", "--", "sh", "-c", "umask; nice", prefix=["sh", "-c", 'umask 027; exec nice -n 5 "$@"', "sh"]).ok()
+    result = sbx("run", "--", "sh", "-c", "umask; nice",
+                 prefix=["sh", "-c", 'umask 027; exec nice -n 5 "$@"', "sh"]).ok()
     assert result.out.split() == ["0027", "5"]
 
 

@@ -38,7 +38,7 @@ def outer(terminal):
 
 
 def wait_stopped(*names):
-    """The shell says Stopped when sbx has; what is inside needs a moment more to get to it, and might still read a key."""
+    """The shell says Stopped when sbx has; what is inside may need a moment more, and could still read a key."""
     wait_until(lambda: all(p.state == "T" for p in descendants() if p.name in names), f"{names} stop")
 
 
@@ -49,7 +49,8 @@ def leave(shell):
 
 def test_command_on_a_terminal_has_one(terminal, sbx):
     """F43: a controlling terminal, so that ssh and gpg can ask (/dev/tty opens)."""
-    term = terminal(sbx.program, "run", "--", "sh", "-c", "tty; echo asked > /dev/tty; test -t 0 -a -t 1 -a -t 2 && echo all")
+    term = terminal(sbx.program, "run", "--", "sh", "-c",
+                    "tty; echo asked > /dev/tty; test -t 0 -a -t 1 -a -t 2 && echo all")
     term.expect("/dev/(pts/|tty|console)")
     term.expect("asked")
     term.expect("all")
@@ -58,7 +59,8 @@ def test_command_on_a_terminal_has_one(terminal, sbx):
 
 def test_interrupt_from_the_keyboard(terminal, sbx):
     """P9"""
-    term = terminal(sbx.program, "run", "--", "sh", "-c", "trap 'echo caught; exit 5' INT; echo ready; sleep 1000 & wait")
+    term = terminal(sbx.program, "run", "--", "sh", "-c",
+                    "trap 'echo caught; exit 5' INT; echo ready; sleep 1000 & wait")
     term.expect("ready")
     term.send("\x03")
     term.expect("caught")
@@ -73,7 +75,8 @@ def test_interrupt_that_is_not_caught(terminal, sbx):
 
 
 def test_quit_from_the_keyboard(terminal, sbx):
-    term = terminal(sbx.program, "run", "--", "sh", "-c", "trap 'echo caught; exit 6' QUIT; echo ready; sleep 1000 & wait")
+    term = terminal(sbx.program, "run", "--", "sh", "-c",
+                    "trap 'echo caught; exit 6' QUIT; echo ready; sleep 1000 & wait")
     term.expect("ready")
     term.send("\x1c")
     term.expect("caught")

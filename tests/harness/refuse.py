@@ -33,7 +33,8 @@ def build(rules):
     for number, error, namespaces in rules:
         answer = instruction(0x06, 0, 0, 0x00050000 | error)
         if namespaces:
-            program += [instruction(0x15, 0, 4, number), instruction(0x20, 0, 0, 16), instruction(0x45, 0, 1, NAMESPACES), answer,
+            program += [instruction(0x15, 0, 4, number), instruction(0x20, 0, 0, 16),
+                        instruction(0x45, 0, 1, NAMESPACES), answer,
                         instruction(0x20, 0, 0, 0)]
         else:
             program += [instruction(0x15, 0, 1, number), answer]

@@ -153,7 +153,7 @@ class Sbx:
         return result
 
     def python(self, code, *options, arguments=(), **more):
-        """Runs Python code inside with `sbx run OPTIONS -- python3 -c CODE ARGUMENTS`. It has run, unless may_refuse."""
+        """Runs Python code with `sbx run OPTIONS -- python3 -c CODE ARGUMENTS`. It has run, unless may_refuse."""
         code = f"import sys; sys.stderr.write({RAN!r}); sys.stderr.flush()\n" + code
         return self.checked([PYTHON, "-I", "-c", code, *arguments], options, more)
 

@@ -41,7 +41,7 @@ print(json.dumps([exchange(parts, silence) for parts in conversations]))
 
 
 class Exchange:
-    """What came back on one connection: got, a byte string per part that was sent; closed, whether the proxy ended it."""
+    """What came back on one connection: got, bytes for each part that was sent; closed, whether the proxy ended it."""
 
     def __init__(self, record):
         self.got = [base64.b64decode(g) for g in record["got"]]
@@ -81,8 +81,8 @@ def pack(part):
 
 
 def converse(sbx, conversations, *options, silence=0.3):
-    """Runs one sandbox in which each conversation, a list of byte strings (None: half-close), is held on a connection of
-    its own. Returns an Exchange for each."""
+    """Runs one sandbox in which each conversation, a list of byte strings (None: half-close), is held on a connection
+    of its own. Returns an Exchange for each."""
     packed = [[pack(part) for part in parts] for parts in conversations]
     result = sbx.run(*options, "--", PYTHON, "-I", "-c", CLIENT, input=json.dumps([packed, silence]).encode())
     return [Exchange(record) for record in result.json]
