@@ -4,7 +4,7 @@
  * comments only together with a good deal else. So the text is read three times:
  *
  *   1. doc_blank()   checks the bytes and writes spaces over the comments, so that offsets and lines stay;
- *   2. json-c        in strict mode: grammar, escapes, numbers, depth;
+ *   2. json-c        in strict mode, over the text in ASCII: grammar, escapes, numbers, depth;
  *   3. doc_walk_*()  goes over the text in step with json-c's tree and notes lines and names. It may trust the grammar,
  *                    but not the names: an object's are counted before its members are walked, and where json-c has
  *                    fewer, one stands twice.
@@ -122,6 +122,15 @@ static size_t doc_skip_comment(struct span text, size_t at)
   return SIZE_MAX;
 }
 
+/* Index of the first control byte, or s.len. Strict JSON forbids them in strings; not every json-c does. */
+static size_t doc_find_control(struct span s)
+{
+  for (size_t i = 0; i < s.len; i++)
+    if ((unsigned char)s.ptr[i] < 0x20)
+      return i;
+  return s.len;
+}
+
 /* Checks the bytes of text and overwrites its comments with spaces. */
 static int doc_blank(const char *name, char *text, size_t len, struct err *err)
 {
@@ -136,7 +145,12 @@ static int doc_blank(const char *name, char *text, size_t len, struct err *err)
   }
   for (size_t i = 0; i < len;) {
     if (text[i] == '"') {
-      i = doc_skip_string(whole, i);
+      size_t past = doc_skip_string(whole, i);
+      size_t control = doc_find_control(span_sub(whole, i, past - i));
+      if (control < past - i && text[past - 1] == '"')
+        return err_set(err, EINVAL, "%s:%u: a control byte in a string; write it as an escape such as \\n", name,
+                       doc_line_at(whole, i + control));
+      i = past;
       continue;
     }
     size_t end = doc_skip_comment(whole, i);
@@ -186,7 +200,7 @@ static bool doc_take_string(struct doc_cursor *cursor, struct span *ret_raw)
   return true;
 }
 
-/* Strict JSON forbids control bytes in strings and json-c lets them by; a lone surrogate would change silently. */
+/* A lone surrogate would change silently. */
 static int doc_walk_string(struct doc_cursor *cursor, struct json_object *json, struct doc *doc)
 {
   struct span raw;
@@ -194,8 +208,6 @@ static int doc_walk_string(struct doc_cursor *cursor, struct json_object *json, 
   if (!doc_take_string(cursor, &raw))
     return doc_refuse(cursor, "not JSON; a string is malformed");
   for (size_t i = 0; i < raw.len; i++) {
-    if ((unsigned char)raw.ptr[i] < 0x20)
-      return doc_refuse(cursor, "a control byte in a string; write it as an escape such as \\n");
     if (raw.ptr[i] != '\\')
       continue;
     struct span escape = span_sub(raw, i, 4);
@@ -415,16 +427,55 @@ static int doc_walk(struct doc_cursor *cursor, struct json_object *json, struct 
   return doc_refuse(cursor, "not JSON");
 }
 
-/* Grammar by json-c. *ret_json may be NULL: the text "null". */
-static int doc_parse_json(const char *name, struct span text, struct err *err, struct json_object **ret_json)
+/* The character of the valid sequence of two to four bytes as JSON escapes. */
+static void doc_escape(struct span sequence, struct buf *out)
 {
+  uint32_t code = (unsigned char)sequence.ptr[0] & (0xffu >> (sequence.len + 1));
+
+  for (size_t i = 1; i < sequence.len; i++)
+    code = code << 6 | ((unsigned char)sequence.ptr[i] & 0x3fu);
+  if (code < 0x10000) {
+    buf_printf(out, "\\u%04x", code);
+    return;
+  }
+  code -= 0x10000;
+  buf_printf(out, "\\u%04x\\u%04x", 0xd800 | code >> 10, 0xdc00 | (code & 0x3ff));
+}
+
+/* The text in ASCII, its lines where they were: json-c 0.18 takes other bytes for control characters in strict mode.
+ * What stands behind a backslash stays, so that a bad escape does not become a good one. */
+static void doc_to_ascii(struct span text, struct buf *out)
+{
+  bool escaped = false;
+
+  for (size_t i = 0; i < text.len;) {
+    struct span sequence = span_sub(text, i, span_utf8(span_sub(text, i, text.len)));
+    if (sequence.len > 1 && !escaped)
+      doc_escape(sequence, out);
+    else
+      buf_append(out, sequence);
+    escaped = !escaped && text.ptr[i] == '\\';
+    i += sequence.len;
+  }
+}
+
+/* Grammar by json-c. original is UTF-8 without NUL. *ret_json may be NULL: the text "null". */
+static int doc_parse_json(const char *name, struct span original, struct err *err, struct json_object **ret_json)
+{
+  buf_autofree struct buf ascii = BUF_INIT((size_t)LIMITS_POLICY_PRINT_BYTES * 3);
   struct json_tokener *tokener = json_tokener_new_ex(LIMITS_POLICY_DEPTH);
   enum json_tokener_error error;
   struct json_object *json;
+  struct span text;
   size_t end;
 
-  if (!tokener)
+  doc_to_ascii(original, &ascii);
+  text = buf_span(&ascii);
+  if (!tokener || buf_error(&ascii)) {
+    if (tokener)
+      json_tokener_free(tokener);
     return err_set(err, ENOMEM, "%s: out of memory", name);
+  }
   json_tokener_set_flags(tokener, JSON_TOKENER_STRICT);
   /* With the NUL behind the text, which tells json-c that a number or word at its end is complete. */
   json = json_tokener_parse_ex(tokener, text.ptr, (int)text.len + 1);

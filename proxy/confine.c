@@ -7,9 +7,8 @@
  *   confine_start         read files, open sockets               outlive sbx; be traced or dumped; have a descriptor of
  *                                                                the caller beyond 0-2 and the control socket
  *   confine_descriptors   (after START: its number bounds the connections)
- *   confine_rings         as above                               make an io_uring: libuv from 1.49 on watches descriptors
- *                                                                by one, whatever its variable says, and would do so
- *                                                                past the filter
+ *   confine_rings         as above                               make an io_uring: libuv from 1.49 on watches by one,
+ *                                                                whatever its variable says, and past the filter
  *   confine_privilege     as above                               have a capability; make a process; gain by exec
  *   confine_filter        accept, connect to IPv4 and IPv6,      open, stat or name a file; listen or bind; use a Unix
  *                         read and write what is open, take      or other socket; signal; exec; map code; make a

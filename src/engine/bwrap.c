@@ -11,9 +11,8 @@
  *   --args           options as NUL-terminated strings in a memfd: no limit of argv, nothing to read in /proc (F4, F29)
  *   --json-status-fd a line when init exists; at the end a line with "exit-code", which comes only if the command was
  *                    executed: without it the set-up failed
- *   --block-fd       init waits there, after it has mounted everything and dropped its capabilities
- *
- * That init has dropped its capabilities is how we know that all is mounted: bubblewrap does it last.
+ *   --file           of the marker, from a full pipe ("gate"): when it has room, everything before it is mounted
+ *   --block-fd       init waits there, when it has done everything else
  */
 #include "config.h"
 
@@ -44,8 +43,6 @@
 #define BWRAP_ARGS_BYTES (64 * 1024 * 1024)
 #define BWRAP_ARGS_MAX 8990 /* it refuses 9,000 */
 #define BWRAP_FDS_MAX 64
-#define BWRAP_SETTLE_NS 100000 /* first pause between two looks */
-#define BWRAP_SETTLE_MAX_NS 20000000
 #define OUT_OF_MEMORY(err) err_set((err), ENOMEM, "out of memory")
 
 struct launch {
@@ -216,7 +213,36 @@ static int fill_filter(const struct plan *plan, int fd, struct err *err)
   return seccomp_export(&filter, fd, err);
 }
 
-static int add_plan(struct launch *launch, const struct plan *plan, struct err *err)
+/* The marker comes last before the root is sealed, and from a pipe that is full: when the pipe has room, bubblewrap has
+ * done everything before it; and it goes on when we close our end. */
+static int add_gate(struct launch *launch, int *ret_gate)
+{
+  static const char filler[] = "sbx\n";
+  int ends[2];
+  int r;
+
+  if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0)
+    return -errno;
+  (void)fcntl(ends[1], F_SETPIPE_SZ, 1); /* the kernel makes it one page */
+  while (write(ends[1], filler, sizeof filler - 1) > 0)
+    ;
+  r = fd_set_nonblock(ends[0], false);
+  if (r == 0)
+    r = hand_over(launch, ends[0]);
+  else
+    fd_close(&ends[0]);
+  if (r < 0) {
+    fd_close(&ends[1]);
+    return r;
+  }
+  arg_mode(launch, 0444);
+  arg_fd(launch, "--file", ends[0]);
+  arg(launch, PLAN_MARKER);
+  *ret_gate = ends[1];
+  return 0;
+}
+
+static int add_plan(struct launch *launch, const struct plan *plan, int *ret_gate, struct err *err)
 {
   static const char *const namespaces[] = { "--unshare-user", "--unshare-pid",    "--unshare-ipc",
                                             "--unshare-uts",  "--unshare-cgroup", "--cap-drop" };
@@ -228,10 +254,17 @@ static int add_plan(struct launch *launch, const struct plan *plan, struct err *
     arg(launch, "--unshare-net");
   args2(launch, "--hostname", "sbx");
   for (size_t i = 0; i < plan->ops.count; i++) {
-    int r = add_op(launch, &plan->ops.items[i]);
+    const struct plan_op *op = &plan->ops.items[i];
+    int r = 0;
 
+    if (strcmp(op->target, PLAN_MARKER) == 0)
+      continue; /* it is the gate */
+    if (i + 1 == plan->ops.count)
+      r = add_gate(launch, ret_gate);
+    if (r == 0)
+      r = add_op(launch, op);
     if (r < 0)
-      return err_set_errno(err, -r, "%s", plan->ops.items[i].target);
+      return err_set_errno(err, -r, "%s", op->target);
   }
   args2(launch, "--chdir", plan->cwd);
   add_env(launch, &plan->env);
@@ -383,7 +416,7 @@ int engine_start(const struct plan *plan, const struct engine_inputs *inputs, st
   struct launch launch = { .args = BUF_INIT(BWRAP_ARGS_BYTES), .closed_dir = inputs->closed_dir };
   struct engine_run run = ENGINE_RUN_INIT;
   fd_autoclose int filter = -1;
-  int r = add_plan(&launch, plan, err);
+  int r = add_plan(&launch, plan, &run.gate_fd, err);
 
   if (r < 0)
     return r;
@@ -441,22 +474,16 @@ static bool is_covered_later(const struct plan *plan, size_t index)
   return false;
 }
 
-/* Waits until init has dropped its capabilities. The end of the status pipe tells that bubblewrap gave up. There is no
- * event to wait for; the pauses grow with the time that has passed, so that a hundred starts at once do not spend it
- * on looking. */
+/* Waits until bubblewrap reads from the gate. The end of the status pipe tells that it gave up. */
 static int await_mounts(struct engine_run *run, struct err *err)
 {
-  struct timespec pause = { .tv_nsec = BWRAP_SETTLE_NS };
-  struct pollfd status = { .fd = run->status_fd, .events = POLLIN };
-  uint64_t capabilities = UINT64_MAX;
+  struct pollfd fds[] = { { .fd = run->gate_fd, .events = POLLOUT }, { .fd = run->status_fd, .events = POLLIN } };
+  int n;
 
-  while (proc_effective_capabilities(run->init, &capabilities) == 0 && capabilities != 0) {
-    if (ppoll(&status, 1, &pause, NULL) > 0)
-      break;
-    if (pause.tv_nsec < BWRAP_SETTLE_MAX_NS)
-      pause.tv_nsec += pause.tv_nsec / 8;
-  }
-  if (capabilities != 0 || poll(&status, 1, 0) > 0)
+  do {
+    n = poll(fds, MEM_COUNT(fds), -1);
+  } while (n < 0 && errno == EINTR);
+  if (n < 0 || fds[1].revents || !(fds[0].revents & POLLOUT) || (fds[0].revents & POLLERR))
     return err_set(err, EIO, "isolation: bubblewrap could not make the view of files (its message stands above)");
   return 0;
 }
@@ -469,7 +496,8 @@ int engine_settle(const struct plan *plan, struct engine_run *run, struct err *e
 
   if (r < 0)
     return r;
-  snprintf(path, sizeof path, "/proc/%d/root", (int)run->init);
+  /* bubblewrap has not changed its root yet: what will be the root lies below its own. */
+  snprintf(path, sizeof path, "/proc/%d/root/newroot", (int)run->init);
   root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
   if (root < 0)
     return err_set_errno(err, errno, "isolation: %s", path);
@@ -487,6 +515,7 @@ int engine_release(struct engine_run *run, struct err *err)
 {
   int r = fd_write_all(run->release_fd, SPAN("x"));
 
+  fd_close(&run->gate_fd);
   fd_close(&run->release_fd);
   return r < 0 ? err_set_errno(err, -r, "isolation: bubblewrap died before the start") : 0;
 }
@@ -498,6 +527,7 @@ void engine_abort(struct engine_run *run)
     (void)waitpid(run->guard, NULL, 0);
     run->guard = -1;
   }
+  fd_close(&run->gate_fd);
   fd_close(&run->release_fd);
   fd_close(&run->status_fd);
   for (size_t i = 0; i < run->listener_count; i++)

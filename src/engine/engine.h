@@ -23,8 +23,9 @@
 struct engine_run {
   pid_t guard; /* our child */
   pid_t init; /* pid 1 inside, in our numbers */
-  int release_fd; /* engine's own */
-  int status_fd; /* engine's own */
+  int gate_fd; /* engine's own, as the next two */
+  int release_fd;
+  int status_fd;
   struct netns netns; /* the sandbox's; not open without PLAN_NETWORK_PROXY */
   int listeners[CONTROL_FRONTS_MAX]; /* one for each of plan->listeners, ours; -1 for one that could not be there */
   size_t listener_count;
@@ -32,7 +33,13 @@ struct engine_run {
 };
 
 #define ENGINE_RUN_INIT \
-  { .guard = -1, .init = -1, .release_fd = -1, .status_fd = -1, .netns = NETNS_INIT, .listener_count = 0 }
+  { .guard = -1, \
+    .init = -1, \
+    .gate_fd = -1, \
+    .release_fd = -1, \
+    .status_fd = -1, \
+    .netns = NETNS_INIT, \
+    .listener_count = 0 }
 
 /* What the caller adds to a plan for one run. */
 struct engine_inputs {

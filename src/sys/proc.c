@@ -103,24 +103,6 @@ pid_t proc_first_child(pid_t pid)
   return (pid_t)number;
 }
 
-int proc_effective_capabilities(pid_t pid, uint64_t *ret_set)
-{
-  static const struct span label = SPAN_INIT("CapEff:\t");
-  buf_autofree struct buf buf = BUF_INIT(PROC_FILE_BYTES);
-  struct span rest;
-  struct span line;
-  int r = read_file(pid, "status", &buf);
-
-  if (r < 0)
-    return r;
-  rest = buf_span(&buf);
-  while (span_split(&rest, '\n', &line)) {
-    if (span_starts_with(line, label))
-      return num_parse_hex(span_sub(line, label.len, line.len), ret_set);
-  }
-  return -EPROTO;
-}
-
 bool proc_in_other_pid_namespace(pid_t pid)
 {
   char path[PROC_PATH_BYTES];

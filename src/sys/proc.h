@@ -12,9 +12,6 @@
  * Pid, -ENOENT when it has none, or -errno. */
 pid_t proc_first_child(pid_t pid);
 
-/* The effective capability set of a process. 0 or -errno. */
-int proc_effective_capabilities(pid_t pid, uint64_t *ret_set);
-
 /* State letter of /proc/PID/stat ('R', 'S', 'T', 'Z' ...), or -errno. */
 int proc_state(pid_t pid);
 

@@ -1,9 +1,12 @@
 """Path sockets: the host's are out of reach, the command's own work (F10, F11, F12)."""
 import os
 import socket
+import subprocess
 import threading
 
 import pytest
+
+from harness.sbx import PYTHON
 
 TRY = """
 import json, os, socket, sys
@@ -105,6 +108,24 @@ def test_server_named_by_another_path_is_unreachable(sbx, project, host):
         if path != "hard.sock":  # another name that the kernel's list of sockets does not have
             assert not REACHED & set(got[path]), (path, got)
     assert server.hits == 0 or "hard.sock" in got
+
+
+def test_server_that_bound_a_relative_name_is_unreachable(sbx, project):
+    """F10: the kernel's list has the name as it was given to bind(); it is looked for where its process stands."""
+    os.makedirs(project.path("run"))
+    code = """
+import socket
+s = socket.socket(socket.AF_UNIX); s.bind("server.sock"); s.listen(); print("ready", flush=True); s.accept()
+print("reached", flush=True)
+"""
+    server = subprocess.Popen([PYTHON, "-c", code], cwd=project.path("run"), stdout=subprocess.PIPE)
+    try:
+        assert server.stdout.readline() == b"ready\n"
+        got = sbx.python(TRY, arguments=["run/server.sock"]).json
+    finally:
+        server.kill()
+        out, _ = server.communicate()
+    assert not REACHED & set(got["run/server.sock"]) and out == b"", got
 
 
 def test_masked_socket_cannot_be_moved_into_reach(sbx, project, host):

@@ -201,7 +201,9 @@ def test_run_in_the_background_of_a_shell(outer, sbx):
     """A background run that reads the terminal stops (SIGTTIN) instead of taking the shell's input."""
     outer.send(f"{sbx.program} run -- sh -c 'echo ready; read line; echo got $line' &\n")
     outer.expect(r"ready\r\n")
-    outer.send("\n")
+    wait_until(lambda: any(p.name == "sh" for p in descendants()), "the command runs")
+    wait_stopped("sh", os.path.basename(sbx.program))
+    outer.send("\n")  # the shell tells of its jobs when it prompts
     outer.expect("Stopped")
     outer.send("fg\n")
     outer.expect("read line")

@@ -91,6 +91,9 @@ def set_up_network():
     raise_interface("lo")
     add_local_default(socket.AF_INET, 1)
     if os.path.exists("/proc/sys/net/ipv6"):
+        # Some machines turn IPv6 off for every interface that is to come.
+        with open("/proc/sys/net/ipv6/conf/lo/disable_ipv6", "w") as file:
+            file.write("0")
         add_local_default(socket.AF_INET6, 1)
     with open("/proc/sys/net/ipv4/ip_unprivileged_port_start", "w") as file:
         file.write("0")

@@ -21,6 +21,7 @@ SUPPRESS = {
     "readdirCalled": "readdir_r is deprecated, and a DIR has one reader",
     "getpwuidCalled": "a program with one thread",
     "invalidFunctionArg": "it takes the -1 of an anonymous mmap for a mistake",
+    "nullPointerArithmeticOutOfMemory": "it does not see that MAP_FAILED was looked for",
     "variableScope": "declarations stand at the top of a function",
     "constParameterCallback": "a callback's type is given",
     "constParameterPointer": "a matter of taste in callbacks and vtables",

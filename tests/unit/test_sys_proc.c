@@ -88,31 +88,6 @@ static void test_first_child(void **state)
   }
 }
 
-static void test_capabilities(void **state)
-{
-  char expected[64];
-  buf_autofree struct buf text = BUF_INIT(65536);
-  uint64_t ours = UINT64_MAX;
-
-  (void)state;
-  assert_int_equal(proc_effective_capabilities(getpid(), &ours), 0);
-  snprintf(expected, sizeof expected, "CapEff:\t%016llx\n", (unsigned long long)ours);
-  assert_int_equal(fd_read_file(-1, "/proc/self/status", &text), 0);
-  assert_non_null(strstr(text.data, expected));
-  for (size_t i = 0; i < MEM_COUNT(names); i++) {
-    uint64_t set = 1;
-    int end;
-    pid_t pid = start_named(names[i], false, &end);
-
-    assert_int_equal(proc_effective_capabilities(pid, &set), 0);
-    assert_true(set == ours);
-    stop(pid, end);
-    set = 1;
-    assert_true(proc_effective_capabilities(pid, &set) < 0);
-    assert_true(set == 1);
-  }
-}
-
 /* The child's number is ours, and its namespace is told from ours. */
 static void test_pid_namespaces(void **state)
 {
@@ -138,7 +113,6 @@ int main(void)
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_state_of_odd_names),
     cmocka_unit_test(test_first_child),
-    cmocka_unit_test(test_capabilities),
     cmocka_unit_test(test_pid_namespaces),
   };
 
