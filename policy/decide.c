@@ -160,6 +160,21 @@ struct verdict decide_target(const struct policy *policy, const struct host *hos
   return host->kind == HOST_ADDR ? decide_literal(policy, host, port) : decide_name(policy, host, port);
 }
 
+struct verdict decide_lookup(const struct policy *policy, const struct host *host)
+{
+  for (size_t i = 0; i < policy->allow.count; i++) {
+    const struct policy_rule *rule = &policy->allow.items[i];
+
+    for (size_t j = 0; j < rule->port_count && rule_covers_host(rule, host); j++) {
+      struct verdict verdict = decide_target(policy, host, rule->ports[j].first);
+
+      if (verdict.allow)
+        return verdict;
+    }
+  }
+  return decide_target(policy, host, 443);
+}
+
 struct verdict decide_addr(const struct policy *policy, const struct host *host, const struct addr *addr, uint16_t port)
 {
   struct verdict verdict = decide_target(policy, host, port);

@@ -58,6 +58,10 @@ struct verdict decide_target(const struct policy *policy, const struct host *hos
 struct verdict decide_addr(const struct policy *policy, const struct host *host, const struct addr *addr,
                            uint16_t port);
 
+/* Whether a name may be resolved inside: some port of it is allowed. A denied one is judged as for port 443, the
+ * likeliest to be meant. The rule of the verdict is the one that lets it pass. */
+struct verdict decide_lookup(const struct policy *policy, const struct host *host);
+
 /* Stable word of a reason ("not-allowed"), and the sentence that explains it to a person. */
 const char *reason_word(enum reason reason);
 const char *reason_text(enum reason reason);

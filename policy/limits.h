@@ -31,11 +31,14 @@
 #define LIMITS_CONNECTIONS 20000 /* open client connections */
 #define LIMITS_PROXY_BYTES (128 * 1024 * 1024) /* held for all connections together, beside what the kernel holds */
 #define LIMITS_ADDRESSES 16 /* addresses of one name that are tried */
+#define LIMITS_NAMES 65536 /* names that have synthetic addresses */
+#define LIMITS_LISTENERS 1024 /* ports that the proxy asks to be listened on while the command runs */
 #define LIMITS_DENIALS 256 /* distinct denials remembered for the summary */
 #define LIMITS_AUDIT_BYTES (16 * 1024 * 1024) /* audit file before it is rotated */
 
 /* Proxy: deadlines in milliseconds. */
 #define LIMITS_HEAD_MS 30000 /* from the first byte of a request head to its last */
+#define LIMITS_FIRST_MS 1000 /* for the first bytes of a transparent client that is refused, or the rest of a line */
 #define LIMITS_RESOLVE_MS 10000
 #define LIMITS_CONNECT_MS 15000 /* one address */
 #define LIMITS_IDLE_MS 3600000 /* a relay without a byte in either direction */

@@ -1,14 +1,18 @@
 #include "proxy/conn.h"
 
 #include "base/fd.h"
+#include "proxy/direct.h"
 #include "proxy/http.h"
 #include "proxy/listener.h"
 #include "proxy/sniff.h"
+#include "proxy/socks.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-/* The first bytes: which front? */
+#define LINGER_READS 16
+
+/* The first bytes at the HTTP front: are they HTTP? */
 static void on_first(void *data)
 {
   struct conn *conn = data;
@@ -30,13 +34,67 @@ static void on_timer(void *data)
 {
   struct conn *conn = data;
 
-  if (conn->http)
-    http_timeout(conn->http);
+  if (conn->server)
+    conn->server->expired(conn->data);
   else
     conn_end(conn);
 }
 
-void conn_new(struct proxy *proxy, int fd)
+void conn_serve(struct conn *conn, const struct conn_server *server, void *data)
+{
+  conn->server = server;
+  conn->data = data;
+}
+
+static void on_linger(void *data)
+{
+  struct conn *conn = data;
+
+  if (!conn->lingering && !sock_pending(&conn->client)) {
+    conn->lingering = true;
+    loop_timer_set(conn->timer, LIMITS_LINGER_MS);
+  }
+  for (unsigned i = 0; i < LINGER_READS; i++) {
+    ssize_t n = sock_recv(&conn->client, conn->proxy->scratch, sizeof conn->proxy->scratch);
+
+    if (n == -EAGAIN || (n == 0 && sock_pending(&conn->client)))
+      break;
+    if (n <= 0) {
+      conn_end(conn);
+      return;
+    }
+  }
+  sock_watch(&conn->client, true);
+}
+
+void conn_linger(struct conn *conn)
+{
+  conn_serve(conn, NULL, NULL);
+  sock_own(&conn->client, on_linger, conn);
+  sock_finish(&conn->client);
+  loop_timer_set(conn->timer, LIMITS_HALF_CLOSED_MS);
+  on_linger(conn);
+}
+
+static void serve(struct conn *conn)
+{
+  switch (conn->front) {
+  case CONTROL_FRONT_SOCKS5:
+    socks_start(conn);
+    return;
+  case CONTROL_FRONT_TRANSPARENT:
+  case CONTROL_FRONT_FORWARD:
+    direct_start(conn);
+    return;
+  case CONTROL_FRONT_HTTP:
+  case CONTROL_FRONT_DNS_UDP:
+  case CONTROL_FRONT_DNS_TCP:
+  default:
+    sock_watch(&conn->client, true);
+  }
+}
+
+void conn_new(struct proxy *proxy, enum control_front front, uint16_t forward_port, int fd)
 {
   struct conn *conn = mem_calloc(1, sizeof *conn);
 
@@ -56,22 +114,24 @@ void conn_new(struct proxy *proxy, int fd)
     return;
   }
   conn->proxy = proxy;
+  conn->front = front;
+  conn->forward_port = forward_port;
   conn->over = proxy->conn_count >= proxy->conn_max;
   conn->next = proxy->conns;
   if (conn->next)
     conn->next->prev = conn;
   proxy->conns = conn;
   proxy->conn_count++;
-  sock_watch(&conn->client, true);
   loop_timer_set(conn->timer, LIMITS_HEAD_MS);
+  serve(conn);
 }
 
 void conn_end(struct conn *conn)
 {
   struct proxy *proxy = conn->proxy;
 
-  if (conn->http)
-    http_free(conn->http);
+  if (conn->server)
+    conn->server->free(conn->data);
   sock_close(&conn->client, false);
   loop_timer_free(&conn->timer);
   if (conn->prev)
@@ -83,6 +143,12 @@ void conn_end(struct conn *conn)
   proxy->conn_count--;
   free(conn);
   listener_resume_all(proxy);
+}
+
+void conn_reset(struct conn *conn)
+{
+  sock_close(&conn->client, true);
+  conn_end(conn);
 }
 
 void conn_end_all(struct proxy *proxy)

@@ -27,8 +27,9 @@ unsigned denial_status(const struct verdict *verdict)
 
 void denial_fix(const struct denial *denial, struct buf *out)
 {
+  /* A lookup names no port: the likeliest to be meant, as decide_lookup() has it. */
   if (denial->host)
-    decide_fix(&denial->verdict, denial->host, denial->port, out);
+    decide_fix(&denial->verdict, denial->host, denial->port ? denial->port : 443, out);
 }
 
 static void append_subject(const struct denial *denial, struct buf *out)

@@ -3,9 +3,12 @@
  * One client connection carries requests one after the other; each is judged by itself, also on a connection that is
  * kept alive (F54), and answered before the next one is looked at, however many have been sent ahead.
  *
+ * CONNECT, once connected, hands both ends to a tunnel (tunnel.h), which judges what is sent first. Where that is
+ * cleartext HTTP it comes back here, with the target standing (http_fixed.h).
+ *
  *   HEAD ── CONNECT or request, allowed ──> REACH ── connected ──> EXCHANGE ── response complete ──> HEAD
  *     │                                       │                       │
- *     │ refused, body unread                  │ failed                ├─ 101 or CONNECT ──> TUNNEL ──> END
+ *     │ refused, body unread                  │ failed                ├─ 101 ──> TUNNEL ──> END
  *     └───────────────> LINGER <──────────────┴───────────────────────┘ last response
  *                          └──> END
  *
@@ -13,9 +16,7 @@
  * (a socket, the dial, the timer) only call it; so no step is ever entered twice, and a client that sends a thousand
  * requests ahead costs no stack.
  *
- * A last answer must reach a client that is still sending: closing with unread bytes makes the kernel send RST, which
- * can overtake the answer. So after a last answer only our direction is ended (FIN), and what the client still sends is
- * thrown away for a short while (F58).
+ * A last answer must reach a client that is still sending (F58): see conn_linger().
  *
  * The origin's connection is kept for the next request of the same client connection to the same host and port, and for
  * nothing else: no pool, so nothing can pass from one client to another.
@@ -23,9 +24,12 @@
 #include "proxy/http.h"
 
 #include "base/clock.h"
+#include "base/fd.h"
 #include "proxy/http_rewrite.h"
 #include "proxy/http_state.h"
 #include "proxy/notify.h"
+#include "proxy/stub.h"
+#include "proxy/tunnel.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -40,60 +44,16 @@ static const struct verdict over_limit = { .allow = false, .reason = REASON_LIMI
 
 static void advance(struct http *http);
 static void on_ready(void *data);
-
-void http_drop(struct http *http, struct buf *in, size_t count)
-{
-  buf_consume(in, count);
-  budget_give(&http->proxy->budget, count);
-  if (in->len == 0)
-    buf_free(in);
-}
-
-bool http_hold(struct http *http, struct buf *in, struct span bytes)
-{
-  if (!budget_take(&http->proxy->budget, bytes.len))
-    return false;
-  buf_append(in, bytes);
-  if (!buf_error(in))
-    return true;
-  budget_give(&http->proxy->budget, bytes.len);
-  in->error = 0;
-  return false;
-}
-
-int http_fill(struct http *http, struct sock *sock, struct buf *in)
-{
-  struct proxy *proxy = http->proxy;
-  ssize_t n;
-
-  if (http->reads_left == 0 || in->len >= LIMITS_HTTP_HEAD_BYTES)
-    return 0;
-  n = sock_recv(sock, proxy->scratch, LIMITS_HTTP_HEAD_BYTES - in->len);
-  if (n == -EAGAIN)
-    return 0;
-  http->reads_left--;
-  if (n <= 0)
-    return n ? (int)n : -ENODATA;
-  return http_hold(http, in, (struct span){ .ptr = proxy->scratch, .len = (size_t)n }) ? 1 : -ENOBUFS;
-}
-
-bool http_listen(struct http *http)
-{
-  int r = http_fill(http, &http->conn->client, &http->in);
-
-  if (r == -ENOBUFS)
-    http_fail(http, REASON_LIMIT, "the proxy's memory is used up");
-  else if (r < 0 && r != -ENODATA)
-    http->state = HTTP_END;
-  return r != 0 && r != -ENODATA;
-}
+static void http_free(void *data);
 
 /* The exchange. */
 
 static void exchange_open(struct http *http)
 {
   http->open = true;
-  http->has_host = false;
+  http->has_host = http->is_fixed;
+  http->host = http->fixed.host;
+  http->port = http->fixed.port;
   http->verdict = bad_request;
   http->event = "request";
   http->connect = http->to_head = http->old_client = http->upgrade = http->can_retry = false;
@@ -110,7 +70,7 @@ void http_record(struct http *http, const struct verdict *verdict)
   struct span label = buf_span(&http->label);
   struct audit_record record = {
     .event = http->event,
-    .via = "http",
+    .via = http->is_fixed ? http->fixed.via : "http",
     .reason = verdict->reason,
     .port = http->has_host ? http->port : 0,
     .ip = http->dialled ? &http->origin_addr : NULL,
@@ -127,19 +87,11 @@ void http_record(struct http *http, const struct verdict *verdict)
   record.host = span_of(http->has_host ? http->host.name : NULL);
   record.verdict = !verdict->allow ? AUDIT_DENY : verdict->reason == REASON_ALLOWED ? AUDIT_ALLOW : AUDIT_ERROR;
   audit_write(http->proxy->audit, &record);
+  http->told = true;
   http->open = false;
   buf_free(&http->label);
   http->method_len = 0;
   buf_free(&http->request);
-}
-
-static void linger(struct http *http)
-{
-  sock_finish(&http->conn->client);
-  http_drop(http, &http->in, http->in.len);
-  http->lingering = false;
-  http->state = HTTP_LINGER;
-  loop_timer_set(http->conn->timer, LIMITS_HALF_CLOSED_MS);
 }
 
 static void await_head(struct http *http)
@@ -174,7 +126,7 @@ static void answer(struct http *http, const struct verdict *verdict, struct span
   if (r < 0)
     http->state = HTTP_END;
   else if (denial.close)
-    linger(http);
+    http->state = HTTP_LINGER;
   else
     await_head(http);
 }
@@ -209,7 +161,7 @@ void http_done(struct http *http)
     sock_close(&http->origin, !http->request_body.done);
   }
   if (http->close_client)
-    linger(http);
+    http->state = HTTP_LINGER;
   else
     await_head(http);
 }
@@ -239,6 +191,8 @@ void http_reach(struct http *http)
 
 static bool origin_serves(const struct http *http)
 {
+  if (http->is_fixed)
+    return http->origin.fd >= 0;
   return http->origin.fd >= 0 && !http->connect && http->origin_port == http->port &&
          strcmp(http->origin_host.name, http->host.name) == 0;
 }
@@ -279,12 +233,16 @@ static int check_request(struct http *http, const struct http_head *head, struct
     r = err_set(err, EBADMSG, "CONNECT has a body");
   if (r < 0)
     return r;
-  if (http->connect)
+  if (http->is_fixed)
+    r = http_fixed_check(&http->fixed, http->proxy->policy, head, err, ret_target);
+  else if (http->connect)
     r = http_target_parse_authority(head->target, err, ret_target);
   else
     r = http_target_parse_absolute(head->target, err, ret_target);
-  if (r == -EINVAL)
-    *ret_reason = REASON_BAD_TARGET;
+  if (r == 0)
+    stub_restore_name(http->proxy->stub, &ret_target->host);
+  if (r == -EINVAL || r == -EACCES)
+    *ret_reason = r == -EINVAL ? REASON_BAD_TARGET : REASON_IDENTITY_MISMATCH;
   return r;
 }
 
@@ -319,8 +277,10 @@ static void begin_request(struct http *http, const struct http_head *head, size_
     return;
   }
   http->verdict = decide_target(http->proxy->policy, &http->host, http->port);
-  if (!http->verdict.allow)
-    answer(http, &http->verdict, SPAN(""), 0, NULL);
+  if (http->fixed.refused)
+    http->verdict = http->fixed.refusal;
+  if (http->fixed.refused || !http->verdict.allow)
+    answer(http, &http->verdict, SPAN(""), 0, http->fixed.refused ? http->fixed.cause : NULL);
   else if (origin_serves(http))
     http_exchange_begin(http);
   else
@@ -395,6 +355,10 @@ static bool step_reach(struct http *http)
     answer(http, &result->verdict, SPAN(""), 0, result->cause);
     return true;
   }
+  if (http->connect) {
+    http->state = HTTP_CONNECTED;
+    return true;
+  }
   r = sock_open(&http->origin, http->proxy->loop, &http->proxy->budget, result->fd, on_ready, http);
   if (r < 0) {
     http_fail(http, REASON_LIMIT, strerror(-r));
@@ -403,38 +367,34 @@ static bool step_reach(struct http *http)
   http->verdict = result->verdict;
   http->origin_host = http->host;
   http->origin_port = http->port;
-  if (http->connect) {
-    r = sock_send(&http->conn->client, SPAN("HTTP/1.1 200 Connection established\r\n\r\n"), false);
-    if (r == 0)
-      http_tunnel(http);
-    else
-      http->state = HTTP_END;
-  } else {
-    http_exchange_begin(http);
-  }
+  http_exchange_begin(http);
   return true;
 }
 
-/* LINGER. */
-
-static bool step_linger(struct http *http)
+/* Hands both ends to a tunnel. Frees http, and may end the connection. */
+static void become_tunnel(struct http *http)
 {
-  struct sock *client = &http->conn->client;
-  ssize_t n;
+  struct conn *conn = http->conn;
+  struct tunnel_start start = { .via = "http",
+                                .method = "CONNECT",
+                                .host = http->host,
+                                .port = http->port,
+                                .verdict = http->reached.verdict,
+                                .addr = http->origin_addr,
+                                .fd = http->reached.fd,
+                                .first = buf_span(&http->in),
+                                .begun_ns = http->begun_ns };
+  int r = sock_send(&conn->client, SPAN("HTTP/1.1 200 Connection established\r\n\r\n"), false);
 
-  if (!http->lingering && !sock_pending(client)) {
-    http->lingering = true;
-    loop_timer_set(http->conn->timer, LIMITS_LINGER_MS);
+  if (r < 0) {
+    fd_close(&start.fd);
+    conn_end(conn);
+    return;
   }
-  if (http->reads_left == 0)
-    return false;
-  http->reads_left--;
-  n = sock_recv(client, http->proxy->scratch, sizeof http->proxy->scratch);
-  if (n == -EAGAIN || (n == 0 && sock_pending(client)))
-    return false;
-  if (n <= 0)
-    http->state = HTTP_END;
-  return true;
+  http->open = false; /* the tunnel writes the line */
+  conn_serve(conn, NULL, NULL);
+  tunnel_start(conn, &start);
+  http_free(http);
 }
 
 /* All states. */
@@ -449,12 +409,22 @@ static bool step(struct http *http)
   case HTTP_EXCHANGE:
     return http_exchange_step(http);
   case HTTP_LINGER:
-    return step_linger(http);
   case HTTP_TUNNEL:
+  case HTTP_CONNECTED:
   case HTTP_END:
   default:
     return false;
   }
+}
+
+/* Frees http; the connection ends once the client has had its last answer. */
+static void linger(struct http *http)
+{
+  struct conn *conn = http->conn;
+
+  conn_serve(conn, NULL, NULL);
+  http_free(http);
+  conn_linger(conn);
 }
 
 static bool wants_client(const struct http *http)
@@ -468,9 +438,9 @@ static bool wants_client(const struct http *http)
     if (http->request_body.done)
       return http->in.len < LIMITS_HTTP_HEAD_BYTES;
     return !http->body_refused && !sock_pending(&http->origin) && !http->in.len;
-  case HTTP_LINGER:
-    return true;
   case HTTP_TUNNEL:
+  case HTTP_CONNECTED:
+  case HTTP_LINGER:
   case HTTP_END:
   default:
     return false;
@@ -497,6 +467,10 @@ static void advance(struct http *http)
   http->advancing = false;
   if (http->state == HTTP_END)
     conn_end(http->conn);
+  else if (http->state == HTTP_LINGER)
+    linger(http);
+  else if (http->state == HTTP_CONNECTED)
+    become_tunnel(http);
   else if (http->state != HTTP_TUNNEL)
     watch(http);
 }
@@ -506,34 +480,9 @@ static void on_ready(void *data)
   advance(data);
 }
 
-void http_start(struct conn *conn, struct span first, const char *refusal)
+static void expired(void *data)
 {
-  struct http *http = mem_calloc(1, sizeof *http);
-
-  if (!http) {
-    conn_end(conn);
-    return;
-  }
-  http->conn = conn;
-  http->proxy = conn->proxy;
-  http->in = (struct buf)BUF_INIT(LIMITS_HTTP_HEAD_BYTES);
-  http->origin_in = (struct buf)BUF_INIT(LIMITS_HTTP_HEAD_BYTES);
-  http->request = (struct buf)BUF_INIT(REQUEST_BYTES_MAX);
-  http->label = (struct buf)BUF_INIT(2 * LABEL_BYTES_MAX);
-  sock_init(&http->origin);
-  conn->http = http;
-  sock_own(&conn->client, on_ready, http);
-  if (conn->over)
-    refuse_head(http, &over_limit, 0, "too many connections are open");
-  else if (refusal)
-    refuse_head(http, &bad_request, 0, refusal);
-  else if (!http_hold(http, &http->in, first))
-    refuse_head(http, &over_limit, 0, "the proxy's memory is used up");
-  advance(http);
-}
-
-void http_timeout(struct http *http)
-{
+  struct http *http = data;
   uint64_t silent = loop_now_ms(http->proxy->loop) - http->active_ms;
 
   if (http->state == HTTP_HEAD && http->in.len)
@@ -549,17 +498,91 @@ void http_timeout(struct http *http)
   advance(http);
 }
 
-void http_free(struct http *http)
+/* A connection that was refused, and ended before it asked for anything. */
+static void tell_unasked(struct http *http)
 {
+  exchange_open(http);
+  http->event = "connect";
+  http_record(http, &http->fixed.refusal);
+  if (!http->fixed.refusal.allow)
+    notify_denied(
+        http->proxy->control,
+        &(struct denial){ .verdict = http->fixed.refusal, .host = &http->fixed.host, .port = http->fixed.port });
+}
+
+static void http_free(void *data)
+{
+  struct http *http = data;
+
   http->up += http->relay.up;
   http->down += http->relay.down;
   http_record(http, &http->verdict);
+  if (http->fixed.refused && !http->told)
+    tell_unasked(http);
   reach_cancel(&http->reach);
   sock_close(&http->origin, false);
   http_drop(http, &http->in, http->in.len);
   http_drop(http, &http->origin_in, http->origin_in.len);
   buf_free(&http->request);
   buf_free(&http->label);
-  http->conn->http = NULL;
   free(http);
+}
+
+static const struct conn_server server = { .expired = expired, .free = http_free };
+
+static struct http *http_new(struct conn *conn)
+{
+  struct http *http = mem_calloc(1, sizeof *http);
+
+  if (!http) {
+    conn_end(conn);
+    return NULL;
+  }
+  http->conn = conn;
+  http->proxy = conn->proxy;
+  http->in = (struct buf)BUF_INIT(LIMITS_HTTP_HEAD_BYTES);
+  http->origin_in = (struct buf)BUF_INIT(LIMITS_HTTP_HEAD_BYTES);
+  http->request = (struct buf)BUF_INIT(REQUEST_BYTES_MAX);
+  http->label = (struct buf)BUF_INIT(2 * LABEL_BYTES_MAX);
+  sock_init(&http->origin);
+  conn_serve(conn, &server, http);
+  sock_own(&conn->client, on_ready, http);
+  return http;
+}
+
+static void begin(struct http *http, struct span first, const char *refusal)
+{
+  if (http->conn->over)
+    refuse_head(http, &over_limit, 0, "too many connections are open");
+  else if (refusal)
+    refuse_head(http, &bad_request, 0, refusal);
+  else if (!http_hold(http, &http->in, first))
+    refuse_head(http, &over_limit, 0, "the proxy's memory is used up");
+  advance(http);
+}
+
+void http_start(struct conn *conn, struct span first, const char *refusal)
+{
+  struct http *http = http_new(conn);
+
+  if (http)
+    begin(http, first, refusal);
+}
+
+void http_fixed_start(struct conn *conn, const struct http_fixed *fixed, struct sock *origin, struct span bytes)
+{
+  struct http *http = http_new(conn);
+
+  if (!http)
+    return;
+  http->is_fixed = true;
+  http->fixed = *fixed;
+  if (origin) {
+    sock_move(origin, on_ready, http, &http->origin);
+    http->origin_host = fixed->host;
+    http->origin_port = fixed->port;
+    http->origin_addr = fixed->addr;
+  }
+  loop_timer_set(conn->timer, LIMITS_HEAD_MS);
+  begin(http, bytes, NULL);
 }

@@ -11,10 +11,4 @@ struct http;
  * there. With a refusal, the client is only told so (400). May end the connection. */
 void http_start(struct conn *conn, struct span first, const char *refusal);
 
-/* The connection's timer has expired. May end the connection. */
-void http_timeout(struct http *http);
-
-/* Writes what it owes the audit and frees the front. For conn_end(). */
-void http_free(struct http *http);
-
 #endif

@@ -20,6 +20,53 @@
 
 #define RESPONSE_BYTES_MAX (LIMITS_HTTP_HEAD_BYTES + 4096)
 
+void http_drop(struct http *http, struct buf *in, size_t count)
+{
+  buf_consume(in, count);
+  budget_give(&http->proxy->budget, count);
+  if (in->len == 0)
+    buf_free(in);
+}
+
+bool http_hold(struct http *http, struct buf *in, struct span bytes)
+{
+  if (!budget_take(&http->proxy->budget, bytes.len))
+    return false;
+  buf_append(in, bytes);
+  if (!buf_error(in))
+    return true;
+  budget_give(&http->proxy->budget, bytes.len);
+  in->error = 0;
+  return false;
+}
+
+int http_fill(struct http *http, struct sock *sock, struct buf *in)
+{
+  struct proxy *proxy = http->proxy;
+  ssize_t n;
+
+  if (http->reads_left == 0 || in->len >= LIMITS_HTTP_HEAD_BYTES)
+    return 0;
+  n = sock_recv(sock, proxy->scratch, LIMITS_HTTP_HEAD_BYTES - in->len);
+  if (n == -EAGAIN)
+    return 0;
+  http->reads_left--;
+  if (n <= 0)
+    return n ? (int)n : -ENODATA;
+  return http_hold(http, in, (struct span){ .ptr = proxy->scratch, .len = (size_t)n }) ? 1 : -ENOBUFS;
+}
+
+bool http_listen(struct http *http)
+{
+  int r = http_fill(http, &http->conn->client, &http->in);
+
+  if (r == -ENOBUFS)
+    http_fail(http, REASON_LIMIT, "the proxy's memory is used up");
+  else if (r < 0 && r != -ENODATA)
+    http->state = HTTP_END;
+  return r != 0 && r != -ENODATA;
+}
+
 static void note_activity(struct http *http)
 {
   http->active_ms = loop_now_ms(http->proxy->loop);

@@ -5,6 +5,7 @@
 
 #include "proxy/conn.h"
 #include "proxy/http_body.h"
+#include "proxy/http_fixed.h"
 #include "proxy/reach.h"
 #include "proxy/relay.h"
 
@@ -13,8 +14,9 @@ enum http_state {
   HTTP_HEAD, /* read client for a request head; an origin kept from before may only be closed */
   HTTP_REACH, /* resolving and dialling go on; what the client sends meanwhile is kept */
   HTTP_EXCHANGE, /* client → origin: the request's body; origin → client: responses */
-  HTTP_TUNNEL, /* the relay owns both */
-  HTTP_LINGER, /* a last answer has been sent: read client and throw away */
+  HTTP_TUNNEL, /* after a 101: the relay owns both */
+  HTTP_CONNECTED, /* the answer to a CONNECT is out: both sockets go to a tunnel of tunnel.h */
+  HTTP_LINGER, /* a last answer has been sent: conn_linger() */
   HTTP_END, /* neither; the connection ends as soon as control is back in http_advance() */
 };
 
@@ -22,6 +24,9 @@ struct http {
   struct conn *conn;
   struct proxy *proxy;
   enum http_state state;
+  bool is_fixed; /* the target stands: fixed */
+  struct http_fixed fixed;
+  bool told; /* some request has been answered or sent on */
   bool advancing; /* http_advance() is on the stack */
   unsigned reads_left; /* in this turn of the loop, so that one connection cannot hold up the others */
   struct buf in; /* from the client, not consumed yet */
@@ -63,7 +68,6 @@ struct http {
   uint64_t down;
   uint64_t begun_ns;
   uint64_t active_ms;
-  bool lingering;
   struct relay relay;
 };
 
@@ -83,6 +87,8 @@ void http_done(struct http *http);
 /* Resolves and dials the exchange's target. */
 void http_reach(struct http *http);
 
+/* http_exchange.c */
+
 /* Reads into in (at most up to LIMITS_HTTP_HEAD_BYTES). 1; 0 nothing now; -ENODATA at the end; -ENOBUFS; -errno. */
 int http_fill(struct http *http, struct sock *sock, struct buf *in);
 /* Appends bytes to in, charged to the budget. False, and nothing appended, where that is not possible. */
@@ -92,8 +98,6 @@ bool http_hold(struct http *http, struct buf *in, struct span bytes);
 bool http_listen(struct http *http);
 /* Drops consumed bytes of in. */
 void http_drop(struct http *http, struct buf *in, size_t count);
-
-/* http_exchange.c */
 
 /* Sends the request's head to the origin. */
 void http_exchange_begin(struct http *http);

@@ -10,8 +10,10 @@
 
 #include "base/fd.h"
 #include "proxy/conn.h"
+#include "proxy/stub.h"
 
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 
@@ -21,6 +23,9 @@
 struct listener {
   struct listener *next;
   struct proxy *proxy;
+  enum control_front front;
+  uint16_t forward_port;
+  uint16_t any_port; /* listens on this port of every address; 0: on one address only */
   int fd;
   bool paused;
   struct loop_io *io;
@@ -63,7 +68,10 @@ static void on_ready(void *data, unsigned events)
     }
     fd = accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd >= 0) {
-      conn_new(proxy, fd);
+      if (listener->front == CONTROL_FRONT_DNS_TCP)
+        stub_accept(proxy->stub, fd);
+      else
+        conn_new(proxy, listener->front, listener->forward_port, fd);
       continue;
     }
     /* A client that has gone again is none of our trouble. */
@@ -75,7 +83,23 @@ static void on_ready(void *data, unsigned events)
   }
 }
 
-int listener_new(struct proxy *proxy, int fd, struct err *err)
+static uint16_t any_port_of(int fd)
+{
+  union {
+    struct sockaddr any;
+    struct sockaddr_in v4;
+    struct sockaddr_in6 v6;
+  } own = { .any = { .sa_family = AF_UNSPEC } };
+  socklen_t len = sizeof own;
+
+  if (getsockname(fd, &own.any, &len))
+    return 0;
+  if (own.any.sa_family == AF_INET6)
+    return IN6_IS_ADDR_UNSPECIFIED(&own.v6.sin6_addr) ? ntohs(own.v6.sin6_port) : 0;
+  return own.any.sa_family == AF_INET && own.v4.sin_addr.s_addr == htonl(INADDR_ANY) ? ntohs(own.v4.sin_port) : 0;
+}
+
+int listener_new(struct proxy *proxy, enum control_front front, uint16_t forward_port, int fd, struct err *err)
 {
   struct listener *listener = mem_calloc(1, sizeof *listener);
   int r = listener ? fd_set_nonblock(fd, true) : -ENOMEM;
@@ -92,6 +116,9 @@ int listener_new(struct proxy *proxy, int fd, struct err *err)
     return err_set_errno(err, -r, "listener: cannot watch the socket");
   }
   listener->proxy = proxy;
+  listener->front = front;
+  listener->forward_port = forward_port;
+  listener->any_port = any_port_of(fd);
   listener->fd = fd;
   listener->next = proxy->listeners;
   proxy->listeners = listener;
@@ -110,6 +137,15 @@ void listener_free_all(struct proxy *proxy)
     fd_close(&listener->fd);
     free(listener);
   }
+}
+
+bool listener_takes_port(const struct proxy *proxy, uint16_t port)
+{
+  for (const struct listener *listener = proxy->listeners; listener; listener = listener->next) {
+    if (listener->any_port == port)
+      return true;
+  }
+  return false;
 }
 
 void listener_resume_all(struct proxy *proxy)

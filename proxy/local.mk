@@ -7,17 +7,22 @@ libproxy_a_SOURCES = \
   proxy/conn.c proxy/conn.h \
   proxy/denial.c proxy/denial.h \
   proxy/dial.c proxy/dial.h \
+  proxy/direct.c proxy/direct.h \
   proxy/dns.c proxy/dns.h \
   proxy/gate.c proxy/gate.h \
   proxy/hosts.c proxy/hosts.h \
   proxy/http.c proxy/http.h proxy/http_state.h \
   proxy/http_body.c proxy/http_body.h \
   proxy/http_exchange.c \
+  proxy/http_fixed.c proxy/http_fixed.h \
   proxy/http_head.c proxy/http_head.h \
   proxy/http_rewrite.c proxy/http_rewrite.h \
   proxy/http_target.c proxy/http_target.h \
+  proxy/identity.c proxy/identity.h \
+  proxy/inside.c proxy/inside.h \
   proxy/listener.c proxy/listener.h \
   proxy/loop.c proxy/loop.h \
+  proxy/names.c proxy/names.h \
   proxy/notify.c proxy/notify.h \
   proxy/proxy.h \
   proxy/reach.c proxy/reach.h \
@@ -25,8 +30,13 @@ libproxy_a_SOURCES = \
   proxy/resolve.c proxy/resolve.h \
   proxy/sniff.c proxy/sniff.h \
   proxy/sock.c proxy/sock.h \
+  proxy/socks.c proxy/socks.h \
   proxy/socks5.c proxy/socks5.h \
-  proxy/tls_hello.c proxy/tls_hello.h
+  proxy/stub.c proxy/stub.h \
+  proxy/stub_tcp.c \
+  proxy/tell.c proxy/tell.h \
+  proxy/tls_hello.c proxy/tls_hello.h \
+  proxy/tunnel.c proxy/tunnel.h
 
 pkglibexec_PROGRAMS += sbx-proxy
 sbx_proxy_SOURCES = proxy/main.c

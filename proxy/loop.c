@@ -128,6 +128,11 @@ void loop_io_watch(struct loop_io *io, unsigned events)
     uv_poll_stop(&io->uv);
 }
 
+void loop_io_own(struct loop_io *io, void *data)
+{
+  io->data = data;
+}
+
 void loop_io_free(struct loop_io **io)
 {
   if (!*io)

@@ -18,7 +18,9 @@
 #include "policy/validate.h"
 #include "proxy/confine.h"
 #include "proxy/conn.h"
+#include "proxy/inside.h"
 #include "proxy/listener.h"
+#include "proxy/stub.h"
 #include "sys/control.h"
 #include "sys/scm.h"
 
@@ -37,19 +39,39 @@ struct program {
   int fds[CONTROL_FRONTS_MAX + 2];
   size_t fd_count;
   struct policy *policy;
-  struct loop_io *control;
   struct proxy proxy;
 };
+
+/* Answers of sbx, and its end. */
+static void read_control(struct program *program)
+{
+  struct control_listener message = { .type = 0 };
+  int fds[2];
+  size_t count = MEM_COUNT(fds);
+  ssize_t n = scm_recv(CONTROL_FD, &message, sizeof message, fds, &count);
+
+  if (n == 0 || (n < 0 && n != -EAGAIN && n != -EMSGSIZE)) {
+    loop_stop(program->proxy.loop);
+    return;
+  }
+  if (n < 0)
+    return;
+  if ((size_t)n == sizeof message && message.type == CONTROL_LISTENER) {
+    inside_answer(program->proxy.inside, message.error, fds, count);
+    return;
+  }
+  for (size_t i = 0; i < count; i++)
+    fd_close(&fds[i]);
+}
 
 static void on_control(void *data, unsigned events)
 {
   struct program *program = data;
-  char byte;
-  ssize_t n = recv(CONTROL_FD, &byte, sizeof byte, MSG_DONTWAIT);
 
-  (void)events;
-  if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
-    loop_stop(program->proxy.loop);
+  if (events & LOOP_WRITE)
+    inside_flush(program->proxy.inside);
+  if (events & LOOP_READ)
+    read_control(program);
 }
 
 static int receive_start(struct program *program, struct err *err)
@@ -87,11 +109,15 @@ static int read_policy(struct program *program, struct err *err)
 static int open_listeners(struct program *program, struct err *err)
 {
   for (size_t i = 0; i < program->start.front_count; i++) {
+    uint32_t front = program->start.fronts[i];
     int r;
 
-    if (program->start.fronts[i] != CONTROL_FRONT_HTTP)
-      return err_set(err, EPROTO, "control: front %u is not one of this program's", program->start.fronts[i]);
-    r = listener_new(&program->proxy, fd_steal(&program->fds[i + 2]), err);
+    if (front < CONTROL_FRONT_HTTP || front > CONTROL_FRONT_FORWARD)
+      return err_set(err, EPROTO, "control: front %u is not one of this program's", front);
+    if (front == CONTROL_FRONT_DNS_UDP)
+      r = stub_add_udp(program->proxy.stub, fd_steal(&program->fds[i + 2]), err);
+    else
+      r = listener_new(&program->proxy, front, program->start.forward_ports[i], fd_steal(&program->fds[i + 2]), err);
     if (r < 0)
       return r;
   }
@@ -117,10 +143,16 @@ static int set_up(struct program *program, struct err *err)
     r = resolve_new(proxy->loop, err, &proxy->resolve);
   if (r == 0 && audit_new(program->fds[1], program->start.run_id, &proxy->audit) < 0)
     r = err_set(err, ENOMEM, "audit: out of memory");
+  if (r == 0) {
+    proxy->inside = inside_new(proxy);
+    proxy->stub = stub_new(proxy, program->start.has_v6);
+    if (!proxy->inside || !proxy->stub)
+      r = err_set(err, ENOMEM, "stub: out of memory");
+  }
   if (r == 0)
     r = open_listeners(program, err);
   if (r == 0 && (fd_set_nonblock(CONTROL_FD, true) < 0 ||
-                 loop_io_new(proxy->loop, CONTROL_FD, on_control, program, &program->control) < 0))
+                 loop_io_new(proxy->loop, CONTROL_FD, on_control, program, &program->proxy.control_io) < 0))
     r = err_set(err, ENOMEM, "control: cannot watch the socket");
   return r;
 }
@@ -150,18 +182,21 @@ static void run(struct program *program)
 {
   uint32_t ready = CONTROL_READY;
 
-  loop_io_watch(program->control, LOOP_READ);
+  loop_io_watch(program->proxy.control_io, LOOP_READ);
   if (send(CONTROL_FD, &ready, sizeof ready, MSG_NOSIGNAL) == (ssize_t)sizeof ready)
     loop_run(program->proxy.loop);
   conn_end_all(&program->proxy);
+  stub_end_clients(&program->proxy);
   if (audit_error(program->proxy.audit))
     log_line(LOG_WARNING, "audit: the file could not be written: %s", strerror(-audit_error(program->proxy.audit)));
 }
 
 static void program_free(struct program *program)
 {
+  inside_free(program->proxy.inside);
+  stub_free(program->proxy.stub);
   listener_free_all(&program->proxy);
-  loop_io_free(&program->control);
+  loop_io_free(&program->proxy.control_io);
   resolve_free(program->proxy.resolve);
   loop_free(program->proxy.loop);
   audit_free(program->proxy.audit);

@@ -9,16 +9,24 @@
 #include "proxy/sock.h"
 
 struct conn;
+struct inside;
 struct listener;
+struct stub;
+struct stub_client;
 
 struct proxy {
   struct loop *loop;
   const struct policy *policy;
   struct audit *audit;
   int control; /* the socket to sbx */
+  struct loop_io *control_io;
   struct resolve *resolve;
   struct budget budget; /* bytes held for all connections */
   struct listener *listeners;
+  struct inside *inside; /* makes more listeners */
+  struct stub *stub;
+  struct stub_client *stub_clients; /* of the stub over TCP */
+  size_t stub_client_count;
   struct conn *conns; /* open client connections */
   size_t conn_count;
   size_t conn_max; /* from here on a client is answered 503 */

@@ -99,6 +99,24 @@ void reach_start(struct proxy *proxy, const struct host *host, uint16_t port, co
     fail(reach, REASON_LIMIT, NULL, "out of memory");
 }
 
+void reach_forward(struct proxy *proxy, uint16_t port, const struct verdict *verdict,
+                   void (*done)(void *data, const struct reach_result *result), void *data, struct reach **slot)
+{
+  static const struct gate_addrs loopback = { .items = { { .family = ADDR_V4, .bytes = { 127, 0, 0, 1 } },
+                                                         { .family = ADDR_V6, .bytes = { [15] = 1 } } },
+                                              .count = 2 };
+  struct reach *reach = mem_calloc(1, sizeof *reach);
+
+  if (!reach) {
+    done(data, &(struct reach_result){ .verdict = { .allow = true, .reason = REASON_LIMIT }, .fd = -1 });
+    return;
+  }
+  *reach =
+      (struct reach){ .proxy = proxy, .port = port, .verdict = *verdict, .done = done, .data = data, .slot = slot };
+  *slot = reach;
+  dial(reach, &loopback);
+}
+
 void reach_cancel(struct reach **slot)
 {
   if (!*slot)

@@ -25,6 +25,10 @@ struct reach_result {
 void reach_start(struct proxy *proxy, const struct host *host, uint16_t port, const struct verdict *verdict,
                  void (*done)(void *data, const struct reach_result *result), void *data, struct reach **slot);
 
+/* The same for a port of the host's loopback that the policy hands in (network.forward). */
+void reach_forward(struct proxy *proxy, uint16_t port, const struct verdict *verdict,
+                   void (*done)(void *data, const struct reach_result *result), void *data, struct reach **slot);
+
 /* Gives up; done is not called. NULL is fine. */
 void reach_cancel(struct reach **slot);
 

@@ -11,6 +11,9 @@
  *   open        bytes        has failed           closed; what the sink sent before is still passed back, then as below
  *   any         has failed   -                    reset both ends: a cut stream must not look whole
  *
+ * With look(), the client's first bytes are held until it has judged them (F54, F55); a bounded amount, charged to the
+ * budget. The other direction flows, since in some protocols the server speaks first.
+ *
  * The relay is over when both directions are closed and both queues are empty.
  */
 #include "proxy/relay.h"
@@ -18,13 +21,21 @@
 #include <errno.h>
 
 #define ROUNDS 8
+#define GONE 1
+
+static void send_on(struct relay *relay, struct sock *to, struct span bytes)
+{
+  if (sock_send(to, bytes, false) < 0) {
+    relay->cut = true;
+    to->finish = true;
+  }
+}
 
 /* Moves what there is. 0, or -errno when the source has failed. */
 static int move(struct relay *relay, struct sock *from, struct sock *to, uint64_t *count)
 {
   for (unsigned round = 0; round < ROUNDS && !sock_pending(to) && !to->finish; round++) {
     ssize_t n = sock_recv(from, relay->proxy->scratch, sizeof relay->proxy->scratch);
-    int r;
 
     if (n == -EAGAIN)
       return 0;
@@ -36,13 +47,76 @@ static int move(struct relay *relay, struct sock *from, struct sock *to, uint64_
     }
     *count += (uint64_t)n;
     relay->active_ms = loop_now_ms(relay->proxy->loop);
-    r = sock_send(to, (struct span){ .ptr = relay->proxy->scratch, .len = (size_t)n }, false);
-    if (r < 0) {
-      relay->cut = true;
-      to->finish = true;
-    }
+    send_on(relay, to, (struct span){ .ptr = relay->proxy->scratch, .len = (size_t)n });
   }
   return 0;
+}
+
+void relay_clear(struct relay *relay)
+{
+  budget_give(&relay->proxy->budget, relay->held.len);
+  buf_free(&relay->held);
+}
+
+static int hold(struct relay *relay, struct span bytes)
+{
+  if (!budget_take(&relay->proxy->budget, bytes.len))
+    return -ENOBUFS;
+  buf_append(&relay->held, bytes);
+  if (!buf_error(&relay->held))
+    return 0;
+  budget_give(&relay->proxy->budget, bytes.len);
+  return -ENOBUFS;
+}
+
+static void pass_held(struct relay *relay)
+{
+  struct span rest = span_sub(buf_span(&relay->held), relay->passed, relay->held.len);
+
+  relay->up += rest.len;
+  relay->passed = relay->held.len;
+  if (rest.len)
+    send_on(relay, relay->origin, rest);
+}
+
+/* Asks about what is held. 0; or GONE. */
+static int ask(struct relay *relay, bool end)
+{
+  switch (relay->look(relay->data, buf_span(&relay->held), end)) {
+  case RELAY_GONE:
+    return GONE;
+  case RELAY_PASS:
+    pass_held(relay);
+    relay->look = NULL;
+    relay_clear(relay);
+    return 0;
+  case RELAY_MORE:
+  default:
+    if (relay->passed)
+      pass_held(relay);
+    return 0;
+  }
+}
+
+/* Takes in what the client has sent, until it has been judged. 0; GONE; or -errno when the client has failed. */
+static int look_up(struct relay *relay)
+{
+  struct proxy *proxy = relay->proxy;
+  int r = 0;
+
+  for (unsigned round = 0; round < ROUNDS && r == 0 && relay->look && !sock_pending(relay->origin); round++) {
+    ssize_t n = sock_recv(relay->client, proxy->scratch, LIMITS_HTTP_HEAD_BYTES - relay->held.len);
+
+    if (n == -EAGAIN)
+      return 0;
+    if (n < 0)
+      return (int)n;
+    relay->active_ms = loop_now_ms(proxy->loop);
+    r = n ? hold(relay, (struct span){ .ptr = proxy->scratch, .len = (size_t)n }) : 0;
+    if (r == 0)
+      r = ask(relay, n == 0);
+  }
+  return r;
 }
 
 static void end(struct relay *relay, bool reset)
@@ -56,8 +130,12 @@ static void advance(struct relay *relay)
 {
   struct sock *client = relay->client;
   struct sock *origin = relay->origin;
-  int r = move(relay, client, origin, &relay->up);
+  int r = relay->look ? look_up(relay) : 0;
 
+  if (r == GONE)
+    return;
+  if (r == 0 && !relay->look)
+    r = move(relay, client, origin, &relay->up);
   if (r == 0)
     r = move(relay, origin, client, &relay->down);
   if (r < 0) {
@@ -77,19 +155,47 @@ static void on_ready(void *data)
   advance(data);
 }
 
-void relay_start(struct relay *relay, struct proxy *proxy, struct sock *client, struct sock *origin,
-                 void (*done)(void *data), void *data)
+static void set_up(struct relay *relay, struct proxy *proxy, struct sock *client, struct sock *origin,
+                   void (*done)(void *data), void *data)
 {
   *relay = (struct relay){
     .proxy = proxy,
     .client = client,
     .origin = origin,
     .active_ms = loop_now_ms(proxy->loop),
+    .held = BUF_INIT(LIMITS_HTTP_HEAD_BYTES),
     .done = done,
     .data = data,
   };
   sock_own(client, on_ready, relay);
   sock_own(origin, on_ready, relay);
+}
+
+void relay_start(struct relay *relay, struct proxy *proxy, struct sock *client, struct sock *origin,
+                 void (*done)(void *data), void *data)
+{
+  set_up(relay, proxy, client, origin, done, data);
+  advance(relay);
+}
+
+void relay_start_held(struct relay *relay, struct proxy *proxy, struct sock *client, struct sock *origin,
+                      struct span first, enum relay_look (*look)(void *data, struct span held, bool end),
+                      void (*done)(void *data), void *data)
+{
+  set_up(relay, proxy, client, origin, done, data);
+  relay->look = look;
+  if (hold(relay, first) < 0) {
+    end(relay, true);
+    return;
+  }
+  if (first.len && ask(relay, false) == GONE)
+    return;
+  advance(relay);
+}
+
+void relay_trickle(struct relay *relay)
+{
+  pass_held(relay);
   advance(relay);
 }
 

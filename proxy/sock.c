@@ -121,6 +121,14 @@ void sock_own(struct sock *sock, void (*ready)(void *data), void *data)
   sock->data = data;
 }
 
+void sock_move(struct sock *from, void (*ready)(void *data), void *data, struct sock *to)
+{
+  *to = *from;
+  sock_init(from);
+  loop_io_own(to->io, to);
+  sock_own(to, ready, data);
+}
+
 void sock_close(struct sock *sock, bool reset)
 {
   struct linger linger = { .l_onoff = 1, .l_linger = 0 };

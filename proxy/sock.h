@@ -51,6 +51,9 @@ int sock_open(struct sock *sock, struct loop *loop, struct budget *budget, int f
 /* Hands the end to another owner. */
 void sock_own(struct sock *sock, void (*ready)(void *data), void *data);
 
+/* Moves an open end to another place; the old one is closed then, and the new one has another owner. */
+void sock_move(struct sock *from, void (*ready)(void *data), void *data, struct sock *to);
+
 /* Closes at once; queued bytes are lost. With reset the peer gets RST instead of an orderly end, so that it does not
  * take a cut stream for a whole one. */
 void sock_close(struct sock *sock, bool reset);

@@ -398,6 +398,8 @@ static int make_listeners(const struct plan *plan, struct engine_run *run, struc
   for (size_t i = 0; i < plan->listeners.count; i++)
     sockets[i] = socket_of(&plan->listeners.items[i]);
   if (r == 0)
+    r = netns_route_local(&run->netns, run->status_fd, err, &run->has_v6);
+  if (r == 0)
     r = netns_make(&run->netns, sockets, plan->listeners.count, err);
   if (r < 0)
     return r;

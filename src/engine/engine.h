@@ -29,6 +29,7 @@ struct engine_run {
   struct netns netns; /* the sandbox's; not open without PLAN_NETWORK_PROXY */
   int listeners[CONTROL_FRONTS_MAX]; /* one for each of plan->listeners, ours; -1 for one that could not be there */
   size_t listener_count;
+  bool has_v6; /* IPv6 addresses are local to the sandbox as well */
 };
 
 #define ENGINE_RUN_INIT \

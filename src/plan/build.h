@@ -7,6 +7,8 @@
 
 /* Where the proxy's HTTP front listens inside. */
 #define BUILD_HTTP_PORT 3128
+/* The same for SOCKS5 (RFC 1928). */
+#define BUILD_SOCKS_PORT 1080
 
 /* Fills the plan except for the command's program. argv is the command (NULL-terminated, may be empty).
  * 0; -EINVAL or -ENOENT with the place in the policy in err; -ENOMEM. */

@@ -157,9 +157,14 @@ static int set_proxy(struct plan *plan)
   };
   static const char local[] = "localhost,127.0.0.1,::1";
   char url[48];
-  int r = 0;
+  char socks[48];
+  int r;
 
   snprintf(url, sizeof url, "http://127.0.0.1:%u", (unsigned)plan->http_port);
+  snprintf(socks, sizeof socks, "socks5h://127.0.0.1:%u", (unsigned)plan->socks_port);
+  r = set(plan, "ALL_PROXY", socks);
+  if (r == 0)
+    r = set(plan, "all_proxy", socks);
   for (size_t i = 0; i < MEM_COUNT(names) && r == 0; i++)
     r = set(plan, names[i], url);
   if (r == 0)

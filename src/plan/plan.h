@@ -78,6 +78,7 @@ struct plan_listener {
   enum addr_family family; /* of addr; with any, ADDR_V6 takes both families unless udp */
   struct addr addr;
   uint16_t port;
+  uint16_t forward_port; /* CONTROL_FRONT_FORWARD: the host's port */
 };
 
 struct plan_listeners {
@@ -100,6 +101,7 @@ struct plan {
   char *cwd;
   enum plan_network network;
   uint16_t http_port; /* PLAN_NETWORK_PROXY: where the proxy's HTTP front listens inside */
+  uint16_t socks_port; /* the same for SOCKS5 */
   struct plan_listeners listeners; /* PLAN_NETWORK_PROXY */
   bool scope_abstract; /* abstract sockets of the host's network namespace are out of reach (Landlock) */
   bool new_session;

@@ -187,6 +187,8 @@ static int run_started(const struct run_request *request, struct engine_run *run
   proxy.audit = audit;
   proxy.listeners = run->listeners;
   proxy.listener_count = run->listener_count;
+  proxy.netns = &run->netns;
+  proxy.has_v6 = run->has_v6;
   status = supervise_wait(&supervise, &timed_out);
   proxy_stop(&proxy, &summary);
   status = report_end(request, run, status, timed_out);

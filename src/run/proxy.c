@@ -6,11 +6,13 @@
 #include "run/audit_file.h"
 #include "sys/control.h"
 #include "sys/memfd.h"
+#include "sys/netns.h"
 #include "sys/scm.h"
 #include "sys/spawn.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -27,6 +29,7 @@ union message {
   uint32_t type;
   struct control_failed failed;
   struct control_denied denied;
+  struct control_listen listen;
 };
 
 static int policy_memfd(const struct policy *policy, struct err *err)
@@ -68,7 +71,7 @@ static int spawn(struct proxy *proxy, int theirs, struct err *err)
 static int send_start(struct proxy *proxy, struct err *err)
 {
   const struct plan_listeners *plan = &proxy->request->plan->listeners;
-  struct control_start start = { .type = CONTROL_START };
+  struct control_start start = { .type = CONTROL_START, .has_v6 = proxy->has_v6 };
   fd_autoclose int policy = policy_memfd(proxy->request->policy, err);
   fd_autoclose int audit = -1;
   int fds[CONTROL_FRONTS_MAX + 2];
@@ -87,6 +90,7 @@ static int send_start(struct proxy *proxy, struct err *err)
   for (size_t i = 0; i < proxy->listener_count; i++) {
     if (proxy->listeners[i] < 0)
       continue;
+    start.forward_ports[start.front_count] = plan->items[i].forward_port;
     start.fronts[start.front_count++] = plan->items[i].front;
     fds[count++] = proxy->listeners[i];
   }
@@ -115,6 +119,38 @@ int proxy_start(struct proxy *proxy, struct err *err)
   return r;
 }
 
+/* Makes the listeners that the proxy asks for in the sandbox's network. A port below 1024, or one on another address,
+ * is not the proxy's to ask for; that it could take a port from a program inside is all that it could do. */
+static void listen_inside(struct proxy *proxy, const struct control_listen *listen)
+{
+  struct control_listener answer = { .type = CONTROL_LISTENER };
+  struct netns_socket sockets[] = {
+    { .type = SOCK_STREAM, .fd = -1, .address.v4 = { .sin_family = AF_INET, .sin_port = htons(listen->port) } },
+    { .type = SOCK_STREAM,
+      .fd = -1,
+      .optional = true,
+      .address.v6 = { .sin6_family = AF_INET6, .sin6_port = htons(listen->port) } },
+  };
+  struct err err = ERR_INIT;
+  int fds[2];
+  size_t count = 0;
+
+  memcpy(&sockets[0].address.v4.sin_addr, listen->v4, sizeof listen->v4);
+  memcpy(&sockets[1].address.v6.sin6_addr, listen->v6, sizeof listen->v6);
+  if (listen->port < 1024)
+    answer.error = EACCES;
+  else if (netns_make(proxy->netns, sockets, proxy->has_v6 ? 2 : 1, &err) < 0)
+    answer.error = err.code;
+  for (size_t i = 0; i < MEM_COUNT(sockets) && !answer.error; i++) {
+    if (sockets[i].fd >= 0)
+      fds[count++] = sockets[i].fd;
+  }
+  if (scm_send(proxy->control, (struct span){ .ptr = (const char *)&answer, .len = sizeof answer }, fds, count) < 0)
+    log_line(LOG_WARNING, "sbx-proxy does not take its listeners; port %u is out of reach", listen->port);
+  for (size_t i = 0; i < MEM_COUNT(sockets); i++)
+    fd_close(&sockets[i].fd);
+}
+
 void proxy_read(struct proxy *proxy, struct summary *summary)
 {
   for (;;) {
@@ -130,6 +166,8 @@ void proxy_read(struct proxy *proxy, struct summary *summary)
     }
     if (message.type == CONTROL_DENIED && (size_t)n == sizeof message.denied)
       summary_add(summary, &message.denied);
+    else if (message.type == CONTROL_LISTEN && (size_t)n == sizeof message.listen)
+      listen_inside(proxy, &message.listen);
     else if (message.type == CONTROL_FAILED && (size_t)n == sizeof message.failed)
       log_line(LOG_ERROR, "sbx-proxy: %.*s", (int)sizeof message.failed.message, message.failed.message);
   }

@@ -11,6 +11,8 @@ struct proxy {
   int audit; /* opened before the start because it was asked for by name; else -1. The caller's */
   int *listeners; /* one for each of the plan's, the caller's array; all -1 when the network was given up */
   size_t listener_count;
+  const struct netns *netns; /* the sandbox's */
+  bool has_v6;
   int control; /* our end of the control socket, or -1 */
   pid_t pid; /* -1 when none runs */
   unsigned starts;

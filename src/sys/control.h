@@ -12,6 +12,9 @@
  *   proxy -> sbx CONTROL_FAILED    instead of READY; then it exits       message
  *   proxy -> sbx CONTROL_DENIED    any time after READY, dropped when    -
  *                                  the socket is full
+ *   proxy -> sbx CONTROL_LISTEN    any time after READY; at most one   -
+ *                                  is open
+ *   sbx -> proxy CONTROL_LISTENER  the answer to each CONTROL_LISTEN    up to two listening sockets
  *   sbx -> proxy end of file       any time: the proxy writes what it    -
  *                                  owes the audit and exits 0
  *
@@ -24,7 +27,7 @@
 #include <stdint.h>
 
 #define CONTROL_FD 3
-#define CONTROL_FRONTS_MAX 48
+#define CONTROL_FRONTS_MAX 56
 #define CONTROL_RUN_ID_BYTES 24
 
 enum control_type {
@@ -32,6 +35,8 @@ enum control_type {
   CONTROL_READY,
   CONTROL_FAILED,
   CONTROL_DENIED,
+  CONTROL_LISTEN,
+  CONTROL_LISTENER,
 };
 
 enum control_front {
@@ -40,13 +45,29 @@ enum control_front {
   CONTROL_FRONT_TRANSPARENT,
   CONTROL_FRONT_DNS_UDP,
   CONTROL_FRONT_DNS_TCP,
+  CONTROL_FRONT_FORWARD, /* a port of the host's loopback: forward_ports has which */
 };
 
 struct control_start {
   uint32_t type;
   uint32_t front_count;
   uint32_t fronts[CONTROL_FRONTS_MAX]; /* enum control_front of the listener in the same place */
+  uint16_t forward_ports[CONTROL_FRONTS_MAX]; /* CONTROL_FRONT_FORWARD only */
+  uint32_t has_v6; /* IPv6 addresses are local to the sandbox as well */
   char run_id[CONTROL_RUN_ID_BYTES]; /* names the run in the audit; NUL-terminated */
+};
+
+/* Asks for listeners of the transparent front inside, on one port of two synthetic addresses. */
+struct control_listen {
+  uint32_t type;
+  uint16_t port; /* 1024..65535 */
+  uint8_t v4[4]; /* network order */
+  uint8_t v6[16];
+};
+
+struct control_listener {
+  uint32_t type;
+  int32_t error; /* 0, or the errno why there are none */
 };
 
 struct control_failed {

@@ -25,6 +25,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#ifndef IPV6_FREEBIND
+#define IPV6_FREEBIND 78 /* Linux 4.15 */
+#endif
+
 #define NETNS_STACK_BYTES (64 * 1024)
 #define NETNS_BACKLOG 4096
 
@@ -142,6 +146,10 @@ static bool prepare(int fd, const struct netns_socket *wanted, bool v6)
   if (v6 && wanted->both)
     (void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
   else if (v6 && !set_on(fd, IPPROTO_IPV6, IPV6_V6ONLY))
+    return false;
+  /* IPv6 looks for the address on an interface, where IPv4 takes a local route for one; both to bind and to answer
+   * from. */
+  if (v6 && !set_on(fd, IPPROTO_IPV6, IPV6_FREEBIND))
     return false;
   if (wanted->type != SOCK_DGRAM)
     return true;

@@ -214,14 +214,14 @@ def test_websocket_upgrade(sbx):
 
 def test_half_close_through_a_tunnel(sbx):
     """F57: the client has finished sending; the answer still comes, and then the end."""
-    exchange = talk(sbx, connect("origin.test:7"), b"hello", None, options=["--allow", "origin.test:7"])
+    exchange = talk(sbx, connect("origin.test:7"), b"hello\n", None, options=["--allow", "origin.test:7"])
     assert exchange.got[0].startswith(b"HTTP/1.1 200 "), exchange
-    assert exchange.got[1] == b"hello" and exchange.closed, exchange
+    assert exchange.got[1] == b"hello\n" and exchange.closed, exchange
 
 
 def test_bytes_that_came_with_connect_are_not_lost(sbx):
-    exchange = talk(sbx, connect("origin.test:7") + b"early bytes", options=["--allow", "origin.test:7"])
-    assert exchange.all.endswith(b"early bytes"), exchange
+    exchange = talk(sbx, connect("origin.test:7") + b"early bytes\n", options=["--allow", "origin.test:7"])
+    assert exchange.all.endswith(b"early bytes\n"), exchange
 
 
 def test_answer_to_head_and_without_a_body(sbx):

@@ -84,6 +84,18 @@ tests_unit_test_proxy_tls_scan_SOURCES = tests/unit/test_proxy_tls_scan.c
 tests_unit_test_proxy_tls_scan_CPPFLAGS = $(unit_cppflags)
 tests_unit_test_proxy_tls_scan_LDADD = $(unit_proxy_libs)
 
+check_PROGRAMS += tests/unit/test_proxy_names
+TESTS += tests/unit/test_proxy_names
+tests_unit_test_proxy_names_SOURCES = tests/unit/test_proxy_names.c
+tests_unit_test_proxy_names_CPPFLAGS = $(unit_cppflags)
+tests_unit_test_proxy_names_LDADD = $(unit_proxy_libs)
+
+check_PROGRAMS += tests/unit/test_proxy_identity
+TESTS += tests/unit/test_proxy_identity
+tests_unit_test_proxy_identity_SOURCES = tests/unit/test_proxy_identity.c
+tests_unit_test_proxy_identity_CPPFLAGS = $(unit_cppflags)
+tests_unit_test_proxy_identity_LDADD = $(unit_proxy_libs)
+
 check_PROGRAMS += tests/unit/test_sys_landlock
 TESTS += tests/unit/test_sys_landlock
 tests_unit_test_sys_landlock_SOURCES = tests/unit/test_sys_landlock.c

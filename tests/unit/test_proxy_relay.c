@@ -16,6 +16,10 @@ struct bench {
   int client_peer; /* what a client would hold */
   int origin_peer;
   bool over;
+  enum relay_look answer; /* of look() */
+  unsigned looks;
+  bool ended; /* what look() was told last */
+  char seen[64];
   struct dial *dial;
   struct dial_result dialled;
 };
@@ -23,6 +27,21 @@ struct bench {
 static void on_over(void *data)
 {
   ((struct bench *)data)->over = true;
+}
+
+static enum relay_look on_look(void *data, struct span held, bool end)
+{
+  struct bench *bench = data;
+
+  assert_in_range(held.len, 0, sizeof bench->seen - 1);
+  memset(bench->seen, 0, sizeof bench->seen);
+  if (held.len)
+    memcpy(bench->seen, held.ptr, held.len);
+  bench->looks++;
+  bench->ended = end;
+  if (bench->answer == RELAY_GONE)
+    relay_clear(&bench->relay);
+  return bench->answer;
 }
 
 static void on_turn(void *data)
@@ -85,6 +104,14 @@ static void start(struct bench *bench)
   turn(bench);
 }
 
+static void start_held(struct bench *bench, const char *first, enum relay_look answer)
+{
+  bench->answer = answer;
+  relay_start_held(&bench->relay, &bench->proxy, &bench->client, &bench->origin, span_of(first), on_look, on_over,
+                   bench);
+  turn(bench);
+}
+
 /* What the peer can read now. */
 static size_t drain(int fd, char *bytes, size_t size)
 {
@@ -134,6 +161,84 @@ static void test_half_close(void **state)
   assert_true(bench->over);
   assert_int_equal(bench->client.fd, -1);
   assert_int_equal(bench->origin.fd, -1);
+}
+
+/* F54, F55: nothing goes up before it has been let pass; what comes down flows. */
+static void test_held(void **state)
+{
+  struct bench *bench = *state;
+  char bytes[64];
+
+  start_held(bench, "fi", RELAY_MORE);
+  assert_string_equal(bench->seen, "fi");
+  assert_int_equal(send(bench->client_peer, "rst", 3, 0), 3);
+  assert_int_equal(send(bench->origin_peer, "banner", 6, 0), 6);
+  turn(bench);
+  assert_string_equal(bench->seen, "first");
+  assert_int_equal(drain(bench->origin_peer, bytes, sizeof bytes), 0);
+  assert_int_equal(drain(bench->client_peer, bytes, sizeof bytes), 6);
+  assert_int_equal(bench->proxy.budget.used, 5);
+  bench->answer = RELAY_PASS;
+  assert_int_equal(send(bench->client_peer, "!", 1, 0), 1);
+  turn(bench);
+  assert_int_equal(drain(bench->origin_peer, bytes, sizeof bytes), 6);
+  assert_memory_equal(bytes, "first!", 6);
+  assert_int_equal(bench->proxy.budget.used, 0);
+  assert_int_equal(bench->looks, 3);
+  assert_int_equal(send(bench->client_peer, "more", 4, 0), 4);
+  turn(bench);
+  assert_int_equal(drain(bench->origin_peer, bytes, sizeof bytes), 4);
+  assert_int_equal(bench->looks, 3);
+  assert_int_equal(bench->relay.up, 10);
+}
+
+static void test_held_to_the_end(void **state)
+{
+  struct bench *bench = *state;
+  char bytes[64];
+
+  start_held(bench, "", RELAY_MORE);
+  assert_int_equal(bench->looks, 0);
+  bench->answer = RELAY_PASS;
+  assert_int_equal(shutdown(bench->client_peer, SHUT_WR), 0);
+  turn(bench);
+  assert_true(bench->ended);
+  assert_int_equal(recv(bench->origin_peer, bytes, sizeof bytes, MSG_DONTWAIT), 0);
+  assert_false(bench->over);
+}
+
+/* Sent on while it is still looked at, and cut off in time. */
+static void test_trickle(void **state)
+{
+  struct bench *bench = *state;
+  char bytes[64];
+
+  start_held(bench, "GET", RELAY_MORE);
+  relay_trickle(&bench->relay);
+  turn(bench);
+  assert_int_equal(drain(bench->origin_peer, bytes, sizeof bytes), 3);
+  assert_int_equal(send(bench->client_peer, " /", 2, 0), 2);
+  turn(bench);
+  assert_string_equal(bench->seen, "GET /");
+  assert_int_equal(drain(bench->origin_peer, bytes, sizeof bytes), 2);
+  bench->answer = RELAY_GONE;
+  assert_int_equal(send(bench->client_peer, " HTTP/1.1", 9, 0), 9);
+  turn(bench);
+  assert_string_equal(bench->seen, "GET / HTTP/1.1");
+  assert_int_equal(drain(bench->origin_peer, bytes, sizeof bytes), 0);
+  assert_int_equal(bench->proxy.budget.used, 0);
+  assert_false(bench->over);
+}
+
+/* Whatever the budget does not have is not held. */
+static void test_held_over_budget(void **state)
+{
+  struct bench *bench = *state;
+
+  bench->proxy.budget.max = 3;
+  start_held(bench, "four", RELAY_MORE);
+  assert_true(bench->over);
+  assert_int_equal(bench->looks, 0);
 }
 
 static void test_back_pressure(void **state)
@@ -271,6 +376,10 @@ int main(void)
   const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup_teardown(test_both_ways, setup, teardown),
     cmocka_unit_test_setup_teardown(test_half_close, setup, teardown),
+    cmocka_unit_test_setup_teardown(test_held, setup, teardown),
+    cmocka_unit_test_setup_teardown(test_held_to_the_end, setup, teardown),
+    cmocka_unit_test_setup_teardown(test_trickle, setup, teardown),
+    cmocka_unit_test_setup_teardown(test_held_over_budget, setup, teardown),
     cmocka_unit_test_setup_teardown(test_back_pressure, setup, teardown),
     cmocka_unit_test_setup_teardown(test_peer_gone, setup, teardown),
     cmocka_unit_test_setup_teardown(test_budget, setup, teardown),

@@ -331,7 +331,7 @@ def test_response_then_reset():
     with running() as proxy, origin() as server:
         client = proxy.tunnel("origin.test:80")
         with server.accept() as connection:
-            client.sendall(b"unread")
+            client.sendall(b"unread\r\n")
             time.sleep(0.1)
             connection.sendall(b"goodbye")
             # Closing with bytes unread is a reset.
@@ -389,7 +389,8 @@ def failure(**options):
 def test_bad_start():
     """A START that is none, and a front that this program does not have."""
     assert "START" in failure(start_message=b"x")
-    message = struct.pack("=II", stage.CONTROL_START, 1) + struct.pack("=48I", 99, *[0] * 47) + b"r".ljust(24, b"\0")
+    message = struct.pack("=II", stage.CONTROL_START, 1) + struct.pack("=56I", 99, *[0] * 55)
+    message += bytes(2 * 56 + 4) + b"r".ljust(24, b"\0")
     assert "front 99" in failure(start_message=message)
     message = struct.pack("=II", stage.CONTROL_START, 2) + struct.pack("=48I", 1, 1, *[0] * 46) + b"r".ljust(24, b"\0")
     assert "START" in failure(start_message=message)

@@ -32,7 +32,7 @@ import stage
 
 REASONS = ["allowed", "deny-rule", "not-allowed", "port-not-allowed", "address-loopback", "address-unspecified",
            "address-private", "address-cgnat", "address-link-local", "address-metadata", "address-multicast",
-           "bad-target", "bad-request"]
+           "bad-target", "bad-request", "identity-mismatch"]
 ESCAPES = {"r": "\r", "n": "\n", "t": "\t", "0": "\0", "\\": "\\"}
 
 

@@ -24,7 +24,7 @@ BUILD = os.environ.get("SBX_WIRE_BUILD") or os.getcwd()  # make check runs at th
 PATIENCE = 60  # seconds until a step that waits has failed; nothing is asserted about time
 CONTROL_START, CONTROL_READY, CONTROL_FAILED, CONTROL_DENIED = 1, 2, 3, 4
 FRONT_HTTP = 1
-FRONTS_MAX, RUN_ID_BYTES = 48, 24
+FRONTS_MAX, RUN_ID_BYTES = 56, 24
 DENIED = struct.Struct("=III256s512s")
 
 V4 = ("203.0.113.10", "203.0.113.11", "203.0.113.12", "203.0.113.53", "10.9.8.7", "169.254.169.254", "100.64.0.1")
@@ -178,6 +178,7 @@ class Proxy:
         if message is None:
             message = struct.pack("=II", CONTROL_START, 1) + struct.pack(f"={FRONTS_MAX}I", FRONT_HTTP,
                                                                         *[0] * (FRONTS_MAX - 1))
+            message += bytes(2 * FRONTS_MAX) + struct.pack("=I", 1)  # forward_ports, has_v6
             message += b"run-wire".ljust(RUN_ID_BYTES, b"\0")
         fds = array.array("i", [memfd, audit, self.listener.fileno()])
         self.control.sendmsg([message], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, fds)])

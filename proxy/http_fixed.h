@@ -1,0 +1,32 @@
+/* http_fixed: the HTTP machine (http.c) on a connection whose target stands already: a tunnel or a transparent
+ * connection that turned out to carry cleartext HTTP. */
+#ifndef SBX_PROXY_HTTP_FIXED_H
+#define SBX_PROXY_HTTP_FIXED_H
+
+#include "proxy/conn.h"
+#include "proxy/http_head.h"
+#include "proxy/http_target.h"
+
+struct http_fixed {
+  struct host host;
+  uint16_t port;
+  const char *via; /* the front, for the audit */
+  struct addr addr; /* of the origin, where it is connected */
+  bool refused; /* every request is answered with refusal: denied by the policy, or not to be reached */
+  struct verdict refusal;
+  char cause[128]; /* in a few words, or "" */
+};
+
+/* Serves the connection from here on: bytes (at most LIMITS_HTTP_HEAD_BYTES) is what the client has sent. Takes *origin
+ * over, which is connected to fixed->addr; NULL where fixed->refused. May end the connection. */
+void http_fixed_start(struct conn *conn, const struct http_fixed *fixed, struct sock *origin, struct span bytes);
+
+/* Finds the target of a request on such a connection. In origin-form it is the fixed one; in absolute-form it must be;
+ * Host must name it too, port 80 or the target's own being meant where it names none. A nested CONNECT is refused.
+ * Where the target is an address, Host may name a host that the policy allows on this port.
+ * 0; -EACCES when another host is named (REASON_IDENTITY_MISMATCH); -EBADMSG or -EINVAL as http_target.h has it.
+ * Pure. */
+int http_fixed_check(const struct http_fixed *fixed, const struct policy *policy, const struct http_head *head,
+                     struct err *err, struct http_target *ret_target);
+
+#endif

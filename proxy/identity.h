@@ -1,0 +1,36 @@
+/* identity: whether the first bytes of a tunnel name its target (DESIGN 8, "One identity"; F54, F55). Pure.
+ *
+ * A tunnel was allowed for a name; what is sent through it must be for that name, or an allowed host would be the door
+ * to another one behind the same addresses.
+ */
+#ifndef SBX_PROXY_IDENTITY_H
+#define SBX_PROXY_IDENTITY_H
+
+#include "policy/decide.h"
+#include "proxy/tls_hello.h"
+
+enum identity_answer {
+  IDENTITY_MORE, /* too few bytes to tell */
+  IDENTITY_PASS, /* names the target, or names nothing that could differ */
+  IDENTITY_HTTP, /* what may be cleartext HTTP/1: each request has to be judged by itself */
+  IDENTITY_REFUSE, /* names another host, or cannot be told to name this one: err has the cause */
+};
+
+struct identity {
+  struct tls_hello_scan scan;
+};
+
+/* Looks at the bytes that a client has sent first through a tunnel to host:port. bytes only grow between calls; end: no
+ * more will come, and IDENTITY_MORE is not an answer then, nor from LIMITS_HTTP_HEAD_BYTES on.
+ * TLS: the whole ClientHello is read. Its server name must be the target; none is right only for an address or for
+ * `localhost`. Of an encrypted ClientHello the outer name counts.
+ * HTTP/2 in the clear is refused where the target is a name, since its requests cannot be judged here; and so is a
+ * header of the PROXY protocol, since a server that reads it would take what follows for another client's first bytes.
+ * Anything else passes. */
+enum identity_answer identity_look(struct identity *identity, const struct policy *policy, const struct host *host,
+                                   uint16_t port, struct span bytes, bool end, struct err *err);
+
+/* Whether bytes begin as a TLS connection does. */
+bool identity_is_tls(struct span bytes);
+
+#endif

@@ -1,0 +1,149 @@
+#include "proxy/inside.h"
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "proxy/listener.h"
+#include "sys/control.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#define QUEUE_MAX 1024
+
+struct wish {
+  struct wish *next;
+  bool barrier; /* asks for nothing: tells that those before it are done */
+  struct control_listen message;
+  void (*ready)(void *data);
+  void *data;
+};
+
+struct inside {
+  struct proxy *proxy;
+  struct wish *first; /* the one that sbx is working on */
+  struct wish *last;
+  size_t queued;
+  size_t made; /* listeners asked for in all */
+  bool asked; /* sbx has been sent the first one */
+  bool unsent; /* or not yet, since the control socket was full of notices */
+};
+
+struct inside *inside_new(struct proxy *proxy)
+{
+  struct inside *inside = mem_calloc(1, sizeof *inside);
+
+  if (inside)
+    inside->proxy = proxy;
+  return inside;
+}
+
+/* Takes the first wish off and tells who waits for it, who may ask for more meanwhile. */
+static void finish_first(struct inside *inside)
+{
+  struct wish *wish = inside->first;
+
+  inside->first = wish->next;
+  inside->queued--;
+  if (wish->ready)
+    wish->ready(wish->data);
+  free(wish);
+}
+
+void inside_free(struct inside *inside)
+{
+  while (inside && inside->first)
+    finish_first(inside);
+  free(inside);
+}
+
+/* Sends the first wish. */
+static void ask(struct inside *inside)
+{
+  struct proxy *proxy = inside->proxy;
+
+  while (inside->first && inside->first->barrier)
+    finish_first(inside);
+  if (!inside->first || inside->asked)
+    return;
+  inside->asked =
+      send(proxy->control, &inside->first->message, sizeof inside->first->message, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0 ||
+      errno != EAGAIN;
+  inside->unsent = !inside->asked;
+  loop_io_watch(proxy->control_io, LOOP_READ | (inside->unsent ? LOOP_WRITE : 0));
+}
+
+void inside_flush(struct inside *inside)
+{
+  if (inside->unsent)
+    ask(inside);
+}
+
+static void append(struct inside *inside, struct wish *wish)
+{
+  inside->queued++;
+  if (inside->first) {
+    inside->last->next = wish;
+    inside->last = wish;
+    return;
+  }
+  inside->first = inside->last = wish;
+  ask(inside);
+}
+
+bool inside_wait(struct inside *inside, void (*ready)(void *data), void *data)
+{
+  struct wish *wish = inside->first && inside->queued < QUEUE_MAX ? mem_calloc(1, sizeof *wish) : NULL;
+
+  if (!wish)
+    return false;
+  *wish = (struct wish){ .barrier = true, .ready = ready, .data = data };
+  append(inside, wish);
+  return true;
+}
+
+int inside_listen(struct inside *inside, const struct names_pair *pair, uint16_t port, void (*ready)(void *data),
+                  void *data)
+{
+  struct wish *wish;
+
+  if (inside->queued >= QUEUE_MAX || inside->made >= LIMITS_LISTENERS)
+    return -ENOBUFS;
+  wish = mem_calloc(1, sizeof *wish);
+  if (!wish)
+    return -ENOMEM;
+  *wish = (struct wish){ .message = { .type = CONTROL_LISTEN, .port = port }, .ready = ready, .data = data };
+  memcpy(wish->message.v4, pair->v4.bytes, sizeof wish->message.v4);
+  memcpy(wish->message.v6, pair->v6.bytes, sizeof wish->message.v6);
+  inside->made++;
+  append(inside, wish);
+  return 0;
+}
+
+void inside_forget(struct inside *inside, const void *data)
+{
+  for (struct wish *wish = inside->first; wish; wish = wish->next) {
+    if (wish->data == data)
+      wish->ready = NULL;
+  }
+}
+
+void inside_answer(struct inside *inside, int error, int *fds, size_t count)
+{
+  struct wish *wish = inside->first;
+  struct err err = ERR_INIT;
+
+  for (size_t i = 0; i < count; i++) {
+    /* It takes the descriptor over. */
+    if (listener_new(inside->proxy, CONTROL_FRONT_TRANSPARENT, 0, fds[i], &err) < 0)
+      log_line(LOG_WARNING, "%s", err.message);
+  }
+  if (!wish)
+    return; /* sbx answers only what was asked */
+  if (error)
+    log_line(LOG_WARNING, "port %u cannot be listened on inside: %s", wish->message.port, strerror(error));
+  inside->asked = false;
+  finish_first(inside);
+  ask(inside);
+}

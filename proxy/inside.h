@@ -1,0 +1,36 @@
+/* inside: listeners in the sandbox's network that are wanted only now. The proxy cannot make them; sbx can, and is
+ * asked over the control socket (CONTROL_LISTEN of sys/control.h), one port at a time.
+ */
+#ifndef SBX_PROXY_INSIDE_H
+#define SBX_PROXY_INSIDE_H
+
+#include "proxy/names.h"
+#include "proxy/proxy.h"
+
+struct inside;
+
+/* NULL when memory is short. */
+struct inside *inside_new(struct proxy *proxy);
+/* Whoever waits is told first. */
+void inside_free(struct inside *inside);
+
+/* Asks for a listener of the transparent front on port of both addresses; when it is there, or cannot be had,
+ * ready(data) is told, not from within this call. 0; -ENOBUFS past LIMITS_LISTENERS or with too many requests open;
+ * -ENOMEM. */
+int inside_listen(struct inside *inside, const struct names_pair *pair, uint16_t port, void (*ready)(void *data),
+                  void *data);
+
+/* Tells ready(data) when everything that was asked for before is there. False, and nothing will be told, where nothing
+ * is awaited or memory is short. */
+bool inside_wait(struct inside *inside, void (*ready)(void *data), void *data);
+
+/* Forgets who asked: ready will not be told for this data. */
+void inside_forget(struct inside *inside, const void *data);
+
+/* The control socket has room again. */
+void inside_flush(struct inside *inside);
+
+/* Takes an answer of sbx, count descriptors included. */
+void inside_answer(struct inside *inside, int error, int *fds, size_t count);
+
+#endif

@@ -1,0 +1,35 @@
+#include "proxy/tell.h"
+
+#include "base/clock.h"
+#include "proxy/notify.h"
+
+void tell(struct proxy *proxy, const struct tell *what)
+{
+  const struct verdict *verdict = &what->verdict;
+  struct audit_record record = {
+    .event = what->event,
+    .via = what->via,
+    .verdict = !verdict->allow                     ? AUDIT_DENY
+               : verdict->reason == REASON_ALLOWED ? AUDIT_ALLOW
+                                                   : AUDIT_ERROR,
+    .reason = verdict->reason,
+    .host = span_of(what->host ? what->host->name : NULL),
+    .port = what->port,
+    .method = span_of(what->method),
+    .ip = what->ip,
+    .rule = verdict->rule,
+    .up = what->up,
+    .down = what->down,
+    .ms = (clock_mono_ns() - what->begun_ns) / 1000000,
+  };
+
+  if (!verdict->allow)
+    notify_denied(proxy->control, &(struct denial){ .verdict = *verdict, .host = what->host, .port = what->port });
+  audit_write(proxy->audit, &record);
+}
+
+struct span tell_alert(void)
+{
+  /* Record type 21, version 3.1, two bytes: fatal (2), access_denied (49). */
+  return SPAN("\x15\x03\x01\x00\x02\x02\x31");
+}

@@ -1,0 +1,186 @@
+/* Theory of operation
+ *
+ * A tunnel was allowed for one host; what the client sends first must name that host and no other (identity.h). Until
+ * that is known nothing of the client goes to the origin; what the origin sends goes to the client at once, since in
+ * many protocols the server speaks first.
+ *
+ *   the client's first bytes            then
+ *   none                                wait; the origin may speak meanwhile
+ *   a ClientHello, not whole            wait, for LIMITS_HEAD_MS in all
+ *   a line, not whole                   wait for LIMITS_FIRST_MS; then send on what there is, and go on looking
+ *   a ClientHello for another host      TLS alert access_denied; the origin is reset
+ *   cleartext HTTP/1                    the HTTP machine takes over both ends and judges each request (http_fixed.h)
+ *   the same, after a part has gone on  reset both: it cannot be judged any more
+ *   anything else                       a blind relay
+ */
+#include "proxy/tunnel.h"
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "proxy/http_fixed.h"
+#include "proxy/identity.h"
+#include "proxy/relay.h"
+#include "proxy/tell.h"
+
+#include <stdlib.h>
+
+struct tunnel {
+  struct conn *conn;
+  struct proxy *proxy;
+  const char *via;
+  const char *method;
+  struct host host;
+  uint16_t port;
+  struct verdict verdict;
+  struct addr addr;
+  uint64_t begun_ns;
+  struct identity identity;
+  bool waiting; /* a part of the first bytes is there */
+  bool tls;
+  bool told;
+  struct sock origin;
+  struct relay relay;
+};
+
+static void record(struct tunnel *tunnel, const struct verdict *verdict)
+{
+  if (!tunnel->told)
+    tell(tunnel->proxy, &(struct tell){ .event = "connect",
+                                        .via = tunnel->via,
+                                        .method = tunnel->method,
+                                        .verdict = *verdict,
+                                        .host = &tunnel->host,
+                                        .port = tunnel->port,
+                                        .ip = &tunnel->addr,
+                                        .up = tunnel->relay.up,
+                                        .down = tunnel->relay.down,
+                                        .begun_ns = tunnel->begun_ns });
+  tunnel->told = true;
+}
+
+static void tunnel_free(void *data)
+{
+  struct tunnel *tunnel = data;
+
+  record(tunnel, &tunnel->verdict);
+  sock_close(&tunnel->origin, false);
+  relay_clear(&tunnel->relay);
+  free(tunnel);
+}
+
+static void on_done(void *data)
+{
+  conn_end(((struct tunnel *)data)->conn);
+}
+
+static void refuse(struct tunnel *tunnel)
+{
+  struct conn *conn = tunnel->conn;
+  bool alert = tunnel->tls;
+
+  record(tunnel, &(struct verdict){ .reason = REASON_IDENTITY_MISMATCH });
+  sock_close(&tunnel->origin, true);
+  conn_serve(conn, NULL, NULL);
+  tunnel_free(tunnel);
+  if (alert && sock_send(&conn->client, tell_alert(), false) == 0)
+    conn_linger(conn);
+  else
+    conn_reset(conn);
+}
+
+static void become_http(struct tunnel *tunnel, struct span bytes)
+{
+  struct http_fixed fixed = { .host = tunnel->host, .port = tunnel->port, .via = tunnel->via, .addr = tunnel->addr };
+
+  record(tunnel, &tunnel->verdict);
+  http_fixed_start(tunnel->conn, &fixed, &tunnel->origin, bytes);
+  tunnel_free(tunnel);
+}
+
+static void wait_for_more(struct tunnel *tunnel)
+{
+  if (tunnel->waiting)
+    return;
+  tunnel->waiting = true;
+  loop_timer_set(tunnel->conn->timer, tunnel->tls ? LIMITS_HEAD_MS : LIMITS_FIRST_MS);
+}
+
+static enum relay_look look(void *data, struct span bytes, bool end)
+{
+  struct tunnel *tunnel = data;
+  struct err err = ERR_INIT;
+
+  tunnel->tls = identity_is_tls(bytes);
+  switch (identity_look(&tunnel->identity, tunnel->proxy->policy, &tunnel->host, tunnel->port, bytes, end, &err)) {
+  case IDENTITY_MORE:
+    if (bytes.len)
+      wait_for_more(tunnel);
+    return RELAY_MORE;
+  case IDENTITY_PASS:
+    loop_timer_set(tunnel->conn->timer, LIMITS_IDLE_MS);
+    return RELAY_PASS;
+  case IDENTITY_HTTP:
+    if (tunnel->relay.passed == 0 && tunnel->relay.down == 0 && !tunnel->origin.eof) {
+      become_http(tunnel, bytes);
+      return RELAY_GONE;
+    }
+    refuse(tunnel);
+    return RELAY_GONE;
+  case IDENTITY_REFUSE:
+  default:
+    refuse(tunnel);
+    return RELAY_GONE;
+  }
+}
+
+static void expired(void *data)
+{
+  struct tunnel *tunnel = data;
+  uint64_t left = relay_time_left(&tunnel->relay);
+  bool judging = tunnel->relay.look && tunnel->waiting && !tunnel->relay.passed;
+
+  if (judging && tunnel->tls) {
+    refuse(tunnel);
+  } else if (judging) {
+    loop_timer_set(tunnel->conn->timer, LIMITS_IDLE_MS);
+    relay_trickle(&tunnel->relay);
+  } else if (left) {
+    loop_timer_set(tunnel->conn->timer, left);
+  } else {
+    conn_end(tunnel->conn);
+  }
+}
+
+static const struct conn_server server = { .expired = expired, .free = tunnel_free };
+
+void tunnel_start(struct conn *conn, const struct tunnel_start *start)
+{
+  struct tunnel *tunnel = mem_calloc(1, sizeof *tunnel);
+  int fd = start->fd;
+
+  if (!tunnel) {
+    fd_close(&fd);
+    conn_reset(conn);
+    return;
+  }
+  tunnel->conn = conn;
+  tunnel->proxy = conn->proxy;
+  tunnel->via = start->via;
+  tunnel->method = start->method;
+  tunnel->host = start->host;
+  tunnel->port = start->port;
+  tunnel->verdict = start->verdict;
+  tunnel->addr = start->addr;
+  tunnel->begun_ns = start->begun_ns;
+  tunnel->relay.proxy = conn->proxy;
+  conn_serve(conn, &server, tunnel);
+  if (sock_open(&tunnel->origin, conn->proxy->loop, &conn->proxy->budget, fd, on_done, tunnel) < 0) {
+    conn_reset(conn);
+    return;
+  }
+  loop_timer_set(conn->timer, LIMITS_IDLE_MS);
+  if (start->blind)
+    relay_start(&tunnel->relay, conn->proxy, &conn->client, &tunnel->origin, on_done, tunnel);
+  else
+    relay_start_held(&tunnel->relay, conn->proxy, &conn->client, &tunnel->origin, start->first, look, on_done, tunnel);
+}

@@ -1,0 +1,360 @@
+"""Programs that know no proxy (F50, F62, F63): names, addresses and ports as they are, judged all the same."""
+import json
+import socket
+import threading
+
+import pytest
+
+from harness.sbx import PYTHON
+
+# What a program that knows no proxy does. Each word is a step; the answers come as JSON.
+CLIENT = """
+import errno, json, os, socket, sys, time
+for name in list(os.environ):
+    if name.lower().endswith("_proxy"): del os.environ[name]
+def tcp(host, port, data=b"", family=0):
+    info = socket.getaddrinfo(host, port, family, socket.SOCK_STREAM)[0]
+    s = socket.socket(info[0]); s.settimeout(40); s.connect(info[4])
+    if data: s.sendall(data)
+    return s
+def attempt(function):
+    try: return function()
+    except OSError as error:
+        return errno.errorcode.get(error.errno, str(error)) if not isinstance(error, socket.gaierror) else "gai %d" % error.errno
+"""
+
+
+def steps(sbx, code, *options, **more):
+    return sbx.python(CLIENT + code, *options, **more)
+
+
+def curl(sbx, words, *options):
+    return sbx.shell(f"unset $(env | sed -n 's/=.*//p' | grep -i _proxy); exec curl -sS --noproxy '*' {words}", *options)
+
+
+@pytest.mark.parametrize("words", ["http://origin.test/", "https://origin.test/", "-4 http://origin.test/",
+                                   "-6 http://origin.test/", "-4 https://origin.test/", "-6 https://origin.test/"])
+def test_curl_without_a_proxy(sbx, lab, words):
+    """F50: no variable, no option; IPv4 and IPv6, clear and TLS."""
+    assert curl(sbx, words, "--allow", "origin.test").ok().out == "lab page of origin.test\n"
+    assert {r.host for r in lab.requests} == {"origin.test"}
+
+
+def test_literal_addresses(sbx, lab):
+    """An address is judged as an address; what leads nowhere is told."""
+    options = ["--allow", "192.0.2.0/24", "--allow", "2001:db8::/32"]
+    assert curl(sbx, "http://192.0.2.10/", *options).ok().out == "lab page of 192.0.2.10\n"
+    assert curl(sbx, "'http://[2001:db8::10]/'", *options).ok().out.startswith("lab page of ")
+    assert curl(sbx, "https://192.0.2.10/", *options).ok().out == "lab page of 192.0.2.10\n"
+    assert {r.address for r in lab.requests} == {"192.0.2.10", "2001:db8::10"}
+
+
+def test_denied_name(sbx, lab, project):
+    """P2, P10: NXDOMAIN at once; nothing is asked of the host's name server; summary and audit have it."""
+    path = project.home + "/audit.jsonl"
+    result = steps(sbx, "print(attempt(lambda: tcp('secret.evil.test', 80)))", "--allow", "origin.test", "--audit", path)
+    assert result.out == "gai -2\n", result
+    summary, = result.messages
+    assert "secret.evil.test" in summary and "not-allowed" in summary and "--allow secret.evil.test" in summary, summary
+    with open(path) as file:
+        lines = [json.loads(line) for line in file]
+    assert {(n["event"], n["via"], n["verdict"], n["host"]) for n in lines} == \
+        {("lookup", "dns", "deny", "secret.evil.test")}
+    assert lab.dns.queries == [] and lab.connections == []
+
+
+def test_denied_address_over_http(sbx, lab):
+    """P10: the same 403 as everywhere."""
+    result = curl(sbx, "-w '%{http_code}' http://198.51.100.66/", "--allow", "origin.test")
+    body, code = result.out.rsplit("\n", 1)
+    assert code == "403" and json.loads(body)["reason"] == "not-allowed", result
+    assert json.loads(body)["host"] == "198.51.100.66"
+    assert any("198.51.100.66:80" in m and "--allow 198.51.100.66" in m for m in result.messages), result
+    assert lab.connections == []
+
+
+def test_denied_address_over_tls(sbx, lab):
+    """An alert that names the matter, not a reset."""
+    result = curl(sbx, "https://198.51.100.66/", "--allow", "origin.test")
+    assert result.code == 35 and "access denied" in result.err, result
+    assert lab.connections == []
+
+
+def test_denied_and_silent(sbx, lab):
+    """A client that waits for the server is reset, and told to the summary."""
+    code = """
+s = tcp("198.51.100.66", 22); print(attempt(lambda: s.recv(10)))
+s = tcp("198.51.100.66", 22, b"\\0\\1\\2"); print(attempt(lambda: s.recv(10)))
+"""
+    result = steps(sbx, code, "--allow", "origin.test:22")
+    assert result.out == "ECONNRESET\nECONNRESET\n", result
+    assert ["2x" in m and "198.51.100.66:22" in m for m in result.messages] == [True], result
+    assert lab.connections == []
+
+
+@pytest.mark.parametrize("name, url, code, word", [
+    ("no-such-name.test", "http://no-such-name.test/", "502", "resolve-failed"),
+    ("refused.test", "http://refused.test/", None, None),
+    ("loop.test", "http://loop.test/", "403", "address-loopback"),
+    ("metadata.test", "http://metadata.test/", "403", "address-metadata"),
+    ("nat64.test", "http://nat64.test/", "403", "address-private"),
+])
+def test_what_a_name_leads_to_is_judged(sbx, lab, name, url, code, word):
+    """F52, P10: on this path too; failures are told apart from denials."""
+    result = curl(sbx, f"-w '%{{http_code}}' {url}", "--allow", name)
+    if code is not None:
+        body, found = result.out.rsplit("\n", 1)
+        assert found == code and json.loads(body)["reason"] == word, result
+        assert lab.connections == []
+
+
+def test_origin_that_refuses(sbx, lab):
+    code = """
+s = tcp("refused.test", 81, b"GET / HTTP/1.1\\r\\nHost: refused.test\\r\\n\\r\\n"); print(s.recv(4000).decode().split("\\r\\n")[0])
+s = tcp("refused.test", 81, b"\\x16\\3\\1\\0\\5"); print(attempt(lambda: s.recv(10)))
+s = tcp("refused.test", 81); print(attempt(lambda: s.recv(10)))
+"""
+    lines = steps(sbx, code, "--allow", "refused.test:81").ok().out.splitlines()
+    assert lines[0].startswith("HTTP/1.1 502 "), lines
+    assert lines[1:] == ["ECONNRESET", "ECONNRESET"], lines
+
+
+@pytest.mark.parametrize("family", ["socket.AF_INET", "socket.AF_INET6"])
+def test_server_that_speaks_first(sbx, lab, family):
+    """F50: ssh, databases, mail: the banner comes unasked, on a low and on a high port."""
+    def greet(stream):
+        stream.sendall(b"SSH-2.0-lab\r\n")
+        stream.sendall(b"got " + stream.recv(100))
+    servers = [lab.servers.listen(port, greet) for port in (2222, 220)]
+    code = f"""
+for port in (220, 2222):
+    s = tcp("other.test", port, family={family}); print(s.recv(100)); s.sendall(b"SSH-2.0-client\\r\\n"); print(s.recv(100))
+"""
+    try:
+        result = steps(sbx, code, "--allow", "other.test:220", "--allow", "other.test:2222").ok()
+    finally:
+        for server in servers:
+            server.shutdown(socket.SHUT_RDWR)
+            server.close()
+    assert result.out == "b'SSH-2.0-lab\\r\\n'\nb'got SSH-2.0-client\\r\\n'\n" * 2, result
+
+
+def test_high_port_by_name_stays_free_on_loopback(sbx, lab):
+    """DESIGN 8: the program reaches db.test:5432 and serves 127.0.0.1:5432 itself, in either order."""
+    lab.zone["db.test"] = ["192.0.2.11"]
+    code = """
+before = socket.create_server(("127.0.0.1", 5432))
+s = tcp("db.test", 5432, b"ping\\n"); print(s.recv(100), s.getpeername()[0].startswith("198.1"))
+v6 = socket.create_server(("::1", 5432), family=socket.AF_INET6)
+own = tcp("127.0.0.1", 5432); before.accept()[0].sendall(b"own"); print(own.recv(10))
+print(attempt(lambda: tcp("origin.test", 5432)))
+"""
+    result = steps(sbx, code, "--allow", "db.test:5432", "--allow", "origin.test").ok()
+    assert result.out == "b'ping\\n' True\nb'own'\nECONNREFUSED\n", result
+    assert lab.connections == [("echo", "192.0.2.11", 5432)]
+
+
+def test_high_port_of_an_address(sbx, lab):
+    code = """
+own = socket.create_server(("127.0.0.1", 5432))
+print(tcp("192.0.2.10", 5432, b"ping\\n").recv(100)); print(attempt(lambda: tcp("192.0.2.11", 5432)))
+"""
+    assert steps(sbx, code, "--allow", "192.0.2.10:5432").ok().out == "b'ping\\n'\nECONNREFUSED\n"
+    assert lab.connections == [("echo", "192.0.2.10", 5432)]
+
+
+def test_high_port_of_a_prefix_and_of_a_name(sbx, lab):
+    """Both want the port; a listener on every address serves both."""
+    code = "print(tcp('192.0.2.10', 5432, b'a\\n').recv(9), tcp('other.test', 5432, b'b\\n').recv(9))"
+    result = steps(sbx, code, "--allow", "192.0.2.0/24:5432", "--allow", "other.test:5432").ok()
+    assert result.out == "b'a\\n' b'b\\n'\n" and result.messages == [], result
+
+
+def test_unlisted_ports_are_refused_at_once(sbx, lab):
+    """P2"""
+    code = """
+answers = [attempt(lambda: tcp(host, port)) for host in ("origin.test", "192.0.2.10", "2001:db8::10", "8.8.8.8")
+           for port in (22, 25, 8080, 5432)]
+print(set(answers))
+"""
+    assert steps(sbx, code, "--allow", "origin.test").ok().out == "{'ECONNREFUSED'}\n"
+    assert lab.connections == []
+
+
+def test_udp_is_refused_at_once(sbx, lab):
+    """P2: whatever the rules say of TCP."""
+    code = """
+def udp(address, port):
+    s = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_DGRAM); s.settimeout(30)
+    s.connect((address, port)); s.send(b"out"); return s.recv(10)
+print({attempt(lambda: udp(a, p)) for a in ("192.0.2.10", "2001:db8::10", "127.0.0.1") for p in (443, 123, 5353, 7)})
+"""
+    assert steps(sbx, code, "--allow", "*:*", "--allow", "192.0.2.0/24:7").ok().out == "{'ECONNREFUSED'}\n"
+    assert lab.datagrams == []
+
+
+def test_addresses_are_stable(sbx):
+    """Synthetic addresses are given once for the run, one per name."""
+    code = """
+look = lambda name: sorted({i[4][0] for i in socket.getaddrinfo(name, 80)})
+first = [look("origin.test"), look("other.test"), look("ORIGIN.test.")]
+again = [look("origin.test"), look("other.test"), look("origin.test")]
+print(json.dumps([first, again]))
+"""
+    first, again = steps(sbx, code, "--allow", "origin.test", "--allow", "other.test").json
+    assert first == again and first[0] == first[2] and not set(first[0]) & set(first[1]), first
+    assert all(a.startswith(("198.18.", "2001:2:")) for a in first[0] + first[1]), first
+
+
+def test_wildcards_carry_nothing_out(sbx, lab):
+    """A lookup below an allowed wildcard is answered here: no tunnel through the host's name server."""
+    code = """
+for n in range(50): socket.getaddrinfo("secret%d.wild.test" % n, 80)
+print("done")
+"""
+    assert steps(sbx, code, "--allow", "*.wild.test").ok().out == "done\n"
+    assert lab.dns.queries == []
+
+
+DNS = """
+import struct
+def query(name, kind, ident=7, edns=None):
+    head = struct.pack(">HHHHHH", ident, 0x0100, 1, 0, 0, 1 if edns else 0)
+    question = b"".join(bytes([len(l)]) + l.encode() for l in name.split(".")) + b"\\0" + struct.pack(">HH", kind, 1)
+    return head + question + (b"\\0" + struct.pack(">HHIH", 41, edns, 0, 0) if edns else b"")
+def udp(message, server):
+    s = socket.socket(socket.AF_INET6 if ":" in server else socket.AF_INET, socket.SOCK_DGRAM)
+    s.settimeout(20); s.connect((server, 53)); s.send(message); return s.recv(4096)
+def stream(messages, server):
+    s = tcp(server, 53, b"".join(struct.pack(">H", len(m)) + m for m in messages)); f = s.makefile("rb")
+    return [f.read(struct.unpack(">H", f.read(2))[0]) for _ in messages]
+def show(answer):
+    ident, flags, questions, answers, _, extra = struct.unpack(">HHHHHH", answer[:12])
+    return [ident, flags & 15, questions, answers, extra]
+"""
+
+
+@pytest.mark.parametrize("server", ["192.0.2.53", "8.8.8.8", "127.0.0.53", "2001:db8::53"])
+def test_stub_at_any_address(sbx, server):
+    """The answer comes from the address that was asked (a connected socket would not take it otherwise), by UDP and TCP."""
+    code = DNS + f"""
+print(json.dumps([show(udp(query("origin.test", 1), "{server}")), show(udp(query("origin.test", 28, edns=4096), "{server}")),
+                  [show(a) for a in stream([query("origin.test", 1, 1), query("evil.test", 1, 2)], "{server}")]]))
+"""
+    assert steps(sbx, code, "--allow", "origin.test").json == [[7, 0, 1, 1, 0], [7, 0, 1, 1, 1],
+                                                               [[1, 0, 1, 1, 0], [2, 3, 1, 0, 0]]]
+
+
+def test_stub_types_and_case(sbx):
+    """HTTPS and SVCB are empty, other types refused; the name comes back as it was written (0x20)."""
+    code = DNS + """
+print(json.dumps([show(udp(query("origin.test", kind), "192.0.2.53"))[1:4] for kind in (1, 28, 65, 64, 16, 15, 255)] +
+                 [b"oRiGiN" in udp(query("oRiGiN.test", 1), "192.0.2.53"), b"eViL" in udp(query("eViL.test", 1), "192.0.2.53")]))
+"""
+    assert steps(sbx, code, "--allow", "origin.test").json == \
+        [[0, 1, 1], [0, 1, 1], [0, 1, 0], [0, 1, 0], [5, 1, 0], [5, 1, 0], [5, 1, 0], True, True]
+
+
+def test_many_names_at_once(sbx, lab):
+    """Lookups that need listeners wait for them, also where several ask at once."""
+    code = """
+import threading
+bad = []
+def one(n):
+    try:
+        if tcp("h%d.wild.test" % (n % 20), 5432, b"x\\n").recv(9) != b"x\\n": bad.append(n)
+    except OSError as error: bad.append(str(error))
+threads = [threading.Thread(target=one, args=(n,)) for n in range(60)]
+[t.start() for t in threads]; [t.join() for t in threads]
+print(bad)
+"""
+    assert steps(sbx, code, "--allow", "*.wild.test:5432").ok().out == "[]\n"
+
+
+@pytest.fixture
+def host_server():
+    """A server on the host's loopback only, which names itself."""
+    server = socket.create_server(("127.0.0.1", 0))
+
+    def serve():
+        while True:
+            try:
+                stream, _ = server.accept()
+            except OSError:
+                return
+            with stream:
+                stream.sendall(b"host " + stream.recv(100))
+    threading.Thread(target=serve, daemon=True).start()
+    yield server.getsockname()[1]
+    server.shutdown(socket.SHUT_RDWR)
+    server.close()
+
+
+@pytest.mark.parametrize("how", ["forward", "mapped", "rule"])
+def test_forward(sbx, host_server, how):
+    """F63: the host's loopback, per port, at 127.0.0.1 and ::1 inside, whatever is sent first."""
+    port = 15432 if how == "mapped" else host_server
+    options = {"forward": ["--forward", str(port)], "mapped": ["--forward", f"{host_server}:{port}"],
+               "rule": ["--allow", f"localhost:{port}"]}[how]
+    code = f"""
+for host in ("127.0.0.1", "::1", "localhost"):
+    print(tcp(host, {port}, b"GET / HTTP/1.1\\r\\nHost: elsewhere\\r\\n\\r\\n").recv(9))
+print(attempt(lambda: tcp("127.0.0.2", {port})), attempt(lambda: tcp("192.0.2.10", {port})))
+"""
+    result = steps(sbx, code, *options).ok()
+    assert result.out == "b'host GET '\n" * 3 + "ECONNREFUSED ECONNREFUSED\n", result
+
+
+def test_forward_of_a_low_port(sbx, lab):
+    """A port that has a listener on every address is told apart by the address."""
+    code = "print(tcp('127.0.0.1', 80, b'GET /status/204 HTTP/1.0\\r\\n\\r\\n').recv(12))"
+    assert steps(sbx, code, "--forward", "80").ok().out == "b'HTTP/1.1 204'\n"
+    assert lab.connections == [("http", "127.0.0.1", 80)]
+
+
+def test_forward_that_nobody_serves(sbx):
+    code = "s = tcp('127.0.0.1', 15433, b'x'); print(attempt(lambda: s.recv(9)))"
+    assert steps(sbx, code, "--forward", "15433").ok().out == "ECONNRESET\n"
+
+
+def test_deny_wins_over_forward(sbx, lab):
+    code = "s = tcp('127.0.0.1', 8080, b'GET / HTTP/1.0\\r\\n\\r\\n'); print(attempt(lambda: s.recv(9)))"
+    result = steps(sbx, code, "--forward", "8080", "--deny", "localhost:8080")
+    assert result.out == "ECONNRESET\n" and "deny-rule" in result.err, result
+    assert lab.connections == []
+
+
+def test_large_streams_and_half_close(sbx, lab):
+    """F57"""
+    code = """
+s = tcp("other.test", 7, bytes(1) + bytes(range(256)) * 4000 ); s.shutdown(socket.SHUT_WR)
+got = b""
+while data := s.recv(65536): got += data
+print(len(got), got[1:] == bytes(range(256)) * 4000)
+"""
+    assert steps(sbx, code, "--allow", "other.test:7").ok().out == "1024001 True\n"
+
+
+def test_a_word_without_a_line_end_goes_on(sbx):
+    """What could become a request is waited for, not for ever."""
+    assert steps(sbx, "print(tcp('other.test', 7, b'hello').recv(9))", "--allow", "other.test:7").ok().out == "b'hello'\n"
+
+
+def test_java_like_and_git(sbx, lab):
+    """Whole programs: git over http without variables."""
+    result = sbx.shell("unset $(env | sed -n 's/=.*//p' | grep -i _proxy); wget -qO- http://origin.test/; "
+                       f"{PYTHON} -c 'import urllib.request as u; print(u.urlopen(\"https://origin.test/\").read())'",
+                       "--allow", "origin.test").ok()
+    assert result.out == "lab page of origin.test\nb'lab page of origin.test\\n'\n", result
+
+
+def test_audit_of_this_path(sbx, project):
+    path = project.home + "/audit.jsonl"
+    code = "tcp('other.test', 7, b'x\\n').recv(9); tcp('origin.test', 80, b'GET /p?q HTTP/1.0\\r\\n\\r\\n').recv(9)"
+    steps(sbx, code, "--allow", "other.test:7", "--allow", "origin.test", "--audit", path).ok()
+    with open(path) as file:
+        lines = [json.loads(line) for line in file]
+    assert all(line["via"] == "transparent" for line in lines), lines
+    assert {(n["event"], n["host"], n["port"], n.get("path")) for n in lines} == \
+        {("connect", "other.test", 7, None), ("connect", "origin.test", 80, None), ("request", "origin.test", 80, "/p")}
+    assert "192.0.2.11" in {n["ip"] for n in lines}, lines

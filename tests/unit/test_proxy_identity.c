@@ -1,0 +1,204 @@
+#include "proxy/http_fixed.h"
+#include "proxy/identity.h"
+#include "unit/policy_make.h"
+#include "unit/tls_make.h"
+#include "unit/unit.h"
+
+static const char policy_text[] = "{\"network\": {\"allow\": [\"x.test\", \"other.test\", \"192.0.2.1\", "
+                                  "\"localhost:80\"], \"deny\": [\"denied.test\"]}}";
+
+struct row {
+  const char *what;
+  const char *host;
+  struct span bytes;
+  enum identity_answer answer;
+};
+
+static enum identity_answer look(const char *host_text, struct span bytes, bool end)
+{
+  policy_autofree struct policy *policy = make_policy(policy_text);
+  struct identity identity = { 0 };
+  struct err err = ERR_INIT;
+  struct host host;
+  enum identity_answer answer;
+
+  assert_int_equal(host_parse(span_of(host_text), NULL, &host), 0);
+  answer = identity_look(&identity, policy, &host, 80, bytes, end, &err);
+  if (answer == IDENTITY_REFUSE)
+    assert_true(err.message[0] != '\0');
+  return answer;
+}
+
+/* As one piece, and as it would be asked for after each byte: MORE until it is decided, and decided once only. */
+static void check(const struct row *row)
+{
+  policy_autofree struct policy *policy = make_policy(policy_text);
+  struct identity identity = { 0 };
+  struct host host;
+  enum identity_answer answer = IDENTITY_MORE;
+
+  unit_assert_row(look(row->host, row->bytes, false) == row->answer, row->what, "in one piece");
+  assert_int_equal(host_parse(span_of(row->host), NULL, &host), 0);
+  for (size_t len = 0; len <= row->bytes.len && answer == IDENTITY_MORE; len++) {
+    struct err err = ERR_INIT;
+
+    answer = identity_look(&identity, policy, &host, 80, span_sub(row->bytes, 0, len), false, &err);
+  }
+  unit_assert_row(answer == row->answer, row->what, "byte by byte");
+}
+
+/* F54 */
+static void test_text(void **state)
+{
+  static const struct row rows[] = {
+    { "nothing", "x.test", SPAN_INIT(""), IDENTITY_MORE },
+    { "a word", "x.test", SPAN_INIT("hello"), IDENTITY_MORE },
+    { "a line of one word", "x.test", SPAN_INIT("PING\r\n"), IDENTITY_PASS },
+    { "a line", "x.test", SPAN_INIT("NICK x\r\n"), IDENTITY_PASS },
+    { "part of a line", "x.test", SPAN_INIT("NICK x"), IDENTITY_MORE },
+    { "ssh", "x.test", SPAN_INIT("SSH-2.0-OpenSSH_9.2 Debian\r\n"), IDENTITY_PASS },
+    { "git", "x.test", SPAN_INIT("0032git-upload-pack /p.git\0host=x"), IDENTITY_PASS },
+    { "binary", "x.test", SPAN_INIT("\0\0\0\x08\x04\xd2\x16\x2f"), IDENTITY_PASS },
+    { "high bytes", "x.test", SPAN_INIT("\xff\xfe GET / HTTP/1.1\r\n"), IDENTITY_PASS },
+    { "sip", "x.test", SPAN_INIT("REGISTER sip:x.test SIP/2.0\r\n"), IDENTITY_PASS },
+    { "rtsp", "x.test", SPAN_INIT("OPTIONS rtsp://x.test/ RTSP/1.0\r\n"), IDENTITY_PASS },
+    { "a request", "x.test", SPAN_INIT("GET / HTTP/1.1\r\n"), IDENTITY_HTTP },
+    { "lower case", "x.test", SPAN_INIT("get / http/1.1\r\n"), IDENTITY_HTTP },
+    { "a strange method", "x.test", SPAN_INIT("M-SEARCH * HTTP/1.1\r\n"), IDENTITY_HTTP },
+    { "bare LF", "x.test", SPAN_INIT("GET / HTTP/1.1\n"), IDENTITY_HTTP },
+    { "tabs", "x.test", SPAN_INIT("GET\t/\tHTTP/1.1\r\n"), IDENTITY_HTTP },
+    { "vertical tab", "x.test", SPAN_INIT("GET\v/\vHTTP/1.1\r\n"), IDENTITY_HTTP },
+    { "empty lines first", "x.test", SPAN_INIT("\r\n\n\r\nGET / HTTP/1.1\r\n"), IDENTITY_HTTP },
+    { "space first", "x.test", SPAN_INIT("  GET / HTTP/1.1\r\n"), IDENTITY_HTTP },
+    { "bytes behind the version", "x.test", SPAN_INIT("GET / HTTP/1.1 x\r\n"), IDENTITY_HTTP },
+    { "HTTP/0.9 of the server itself", "x.test", SPAN_INIT("GET /\r\n"), IDENTITY_PASS },
+    { "HTTP/0.9 of another host", "x.test", SPAN_INIT("GET http://y.test/\r\n"), IDENTITY_HTTP },
+    { "no end yet", "x.test", SPAN_INIT("GET / HTTP/1.1"), IDENTITY_MORE },
+    { "for an address", "192.0.2.1", SPAN_INIT("GET / HTTP/1.1\r\n"), IDENTITY_HTTP },
+    { "HTTP/2", "x.test", SPAN_INIT("PRI * HTTP/2.0\r\n"), IDENTITY_REFUSE },
+    { "HTTP/2 to an address", "192.0.2.1", SPAN_INIT("PRI * HTTP/2.0\r\n"), IDENTITY_PASS },
+    { "PROXY", "x.test", SPAN_INIT("PROXY TCP4 1.1.1.1 1.1.1.1 1 1\r\n"), IDENTITY_REFUSE },
+    { "PROXY 2", "x.test", SPAN_INIT("\r\n\r\n\0\r\nQUIT\n"), IDENTITY_REFUSE },
+  };
+
+  (void)state;
+  for (size_t i = 0; i < MEM_COUNT(rows); i++)
+    check(&rows[i]);
+}
+
+/* When no more will come, there is an answer. */
+static void test_end(void **state)
+{
+  (void)state;
+  assert_int_equal(look("x.test", SPAN(""), true), IDENTITY_PASS);
+  assert_int_equal(look("x.test", SPAN("hello"), true), IDENTITY_PASS);
+  assert_int_equal(look("x.test", SPAN("hello world"), true), IDENTITY_PASS);
+  assert_int_equal(look("x.test", SPAN("GET / HTTP/1.1"), true), IDENTITY_HTTP);
+  assert_int_equal(look("x.test", SPAN("\x16\x03\x01\x02"), true), IDENTITY_REFUSE);
+}
+
+/* Nor is a line waited for for ever. */
+static void test_ceiling(void **state)
+{
+  buf_autofree struct buf text = BUF_INIT(LIMITS_HTTP_HEAD_BYTES);
+
+  (void)state;
+  while (text.len < LIMITS_HTTP_HEAD_BYTES - 1)
+    buf_append_byte(&text, text.len == 3 ? ' ' : 'A');
+  assert_int_equal(look("x.test", buf_span(&text), false), IDENTITY_MORE);
+  buf_append_byte(&text, 'A');
+  assert_int_equal(look("x.test", buf_span(&text), false), IDENTITY_REFUSE);
+}
+
+static void check_hello(const char *what, const char *host, struct span extensions, size_t piece,
+                        enum identity_answer answer)
+{
+  buf_autofree struct buf message = BUF_INIT(65536);
+  buf_autofree struct buf records = BUF_INIT(65536);
+  struct row row = { .what = what, .host = host, .answer = answer };
+
+  tls_make_message(extensions, &message);
+  tls_make_records(buf_span(&message), piece, &records);
+  row.bytes = buf_span(&records);
+  check(&row);
+}
+
+/* F54, F55: x.test is what SNI_X names. */
+static void test_tls(void **state)
+{
+  static const struct span none = SPAN_INIT("");
+  static const struct span x = SPAN_INIT(SNI_X);
+
+  (void)state;
+  for (size_t piece = 1; piece < 200; piece += 66) {
+    check_hello("the target", "x.test", x, piece, IDENTITY_PASS);
+    check_hello("another host", "other.test", x, piece, IDENTITY_REFUSE);
+    check_hello("its parent", "test", x, piece, IDENTITY_REFUSE);
+    check_hello("no name for a name", "x.test", none, piece, IDENTITY_REFUSE);
+    check_hello("no name for an address", "192.0.2.1", none, piece, IDENTITY_PASS);
+    check_hello("no name for localhost", "localhost", none, piece, IDENTITY_PASS);
+    check_hello("an allowed name for an address", "192.0.2.1", x, piece, IDENTITY_PASS);
+    check_hello("another name for localhost", "localhost", x, piece, IDENTITY_REFUSE);
+  }
+  check(&(struct row){ "not a hello", "x.test", SPAN_INIT("\x16\x03\x01\x00\x04\x02\x00\x00\x00"), IDENTITY_REFUSE });
+}
+
+/* Requests on a connection whose target stands. */
+static void check_fixed(const char *target, uint16_t port, const char *text, int expected, const char *expected_host)
+{
+  policy_autofree struct policy *policy = make_policy(policy_text);
+  struct http_fixed fixed = { .port = port };
+  struct http_target found;
+  struct http_head head;
+  struct err err = ERR_INIT;
+  int r;
+
+  assert_int_equal(host_parse(span_of(target), NULL, &fixed.host), 0);
+  assert_int_equal(http_head_parse_request(span_of(text), NULL, &head), 0);
+  r = http_fixed_check(&fixed, policy, &head, &err, &found);
+  if (r != expected)
+    fail_msg("%s: %d, not %d (%s)", text, r, expected, err.message);
+  if (r < 0)
+    return;
+  assert_string_equal(found.host.name, expected_host);
+  assert_int_equal(found.port, port);
+}
+
+static void test_requests(void **state)
+{
+  (void)state;
+  check_fixed("x.test", 80, "GET / HTTP/1.1\r\nHost: x.test\r\n\r\n", 0, "x.test");
+  check_fixed("x.test", 80, "GET / HTTP/1.1\r\nHost: X.test.:80\r\n\r\n", 0, "x.test");
+  check_fixed("x.test", 80, "GET / HTTP/1.0\r\n\r\n", 0, "x.test");
+  check_fixed("x.test", 8080, "GET / HTTP/1.1\r\nHost: x.test:8080\r\n\r\n", 0, "x.test");
+  check_fixed("x.test", 8080, "GET / HTTP/1.1\r\nHost: x.test\r\n\r\n", 0, "x.test");
+  check_fixed("x.test", 80, "OPTIONS * HTTP/1.1\r\nHost: x.test\r\n\r\n", 0, "x.test");
+  check_fixed("x.test", 80, "GET http://x.test/ HTTP/1.1\r\nHost: x.test\r\n\r\n", 0, "x.test");
+  check_fixed("x.test", 80, "GET * HTTP/1.1\r\nHost: x.test\r\n\r\n", -EBADMSG, NULL);
+  check_fixed("x.test", 80, "GET /#f HTTP/1.1\r\nHost: x.test\r\n\r\n", -EBADMSG, NULL);
+  check_fixed("x.test", 80, "GET / HTTP/1.1\r\nHost: a@x.test\r\n\r\n", -EBADMSG, NULL);
+  check_fixed("x.test", 80, "GET / HTTP/1.1\r\nHost:\r\n\r\n", -EBADMSG, NULL);
+  check_fixed("x.test", 80, "GET / HTTP/1.1\r\nHost: other.test\r\n\r\n", -EACCES, NULL);
+  check_fixed("x.test", 80, "GET / HTTP/1.1\r\nHost: x.test:81\r\n\r\n", -EACCES, NULL);
+  check_fixed("x.test", 80, "GET / HTTP/1.1\r\nHost: 192.0.2.1\r\n\r\n", -EACCES, NULL);
+  check_fixed("x.test", 80, "GET http://y.test/ HTTP/1.1\r\nHost: x.test\r\n\r\n", -EACCES, NULL);
+  check_fixed("x.test", 80, "GET http://x.test/ HTTP/1.1\r\nHost: y.test\r\n\r\n", -EACCES, NULL);
+  check_fixed("x.test", 80, "GET https://x.test/ HTTP/1.1\r\nHost: x.test\r\n\r\n", -EBADMSG, NULL);
+  check_fixed("x.test", 80, "CONNECT x.test:80 HTTP/1.1\r\nHost: x.test\r\n\r\n", -EACCES, NULL);
+  check_fixed("192.0.2.1", 80, "GET / HTTP/1.1\r\nHost: 192.0.2.1\r\n\r\n", 0, "192.0.2.1");
+  check_fixed("192.0.2.1", 80, "GET / HTTP/1.1\r\nHost: x.test\r\n\r\n", 0, "x.test");
+  check_fixed("192.0.2.1", 80, "GET / HTTP/1.1\r\nHost: y.test\r\n\r\n", -EACCES, NULL);
+  check_fixed("192.0.2.1", 80, "GET / HTTP/1.1\r\nHost: 192.0.2.2\r\n\r\n", -EACCES, NULL);
+  check_fixed("localhost", 80, "GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", 0, "localhost");
+  check_fixed("localhost", 80, "GET / HTTP/1.1\r\nHost: x.test\r\n\r\n", -EACCES, NULL);
+}
+
+int main(void)
+{
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_text), cmocka_unit_test(test_end),      cmocka_unit_test(test_ceiling),
+    cmocka_unit_test(test_tls),  cmocka_unit_test(test_requests),
+  };
+
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
