@@ -62,7 +62,7 @@ def show(value):
 
 # In front of what would harm the machine if there were no sandbox round it.
 GUARD = """
-if os.getpid() > 20: raise SystemExit("no process namespace: not tried")
+if os.getpid() > 20: raise SystemExit("no process namespace: nothing done")
 """
 
 

@@ -24,7 +24,7 @@ for item in sys.argv[1:]:
 print(json.dumps(answers))
 """
 
-ADDRESSES = ["192.0.2.10", "10.0.0.1", "169.254.169.254", "8.8.8.8", "2001:db8::10", "fe80::1%lo", "::ffff:192.0.2.10"]
+ADDRESSES = ["192.0.2.10", "192.0.2.53", "10.0.0.1", "169.254.169.254", "8.8.8.8", "2001:db8::10", "fe80::1%lo", "::ffff:192.0.2.10"]
 # ENETUNREACH: the namespace has no route. ETIMEDOUT or EAGAIN would be a wait.
 AT_ONCE = {"ECONNREFUSED", "ENETUNREACH", "EHOSTUNREACH", "EADDRNOTAVAIL", "EINVAL", "EACCES", "EPERM"}
 
