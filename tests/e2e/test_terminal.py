@@ -227,6 +227,8 @@ def test_sandbox_shell_has_job_control(terminal, sbx):
     term.expect(r"\[1\].*Stopped.*sleep 1000")
     term.send("fg\n")
     term.expect("sleep 1000")
+    # The shell prints the line before it hands the terminal over: a Ctrl-C in between would be its own.
+    wait_until(lambda: all(p.state != "T" for p in descendants() if p.name == "sleep"), "sleep goes on")
     term.send("\x03")
     term.expect("inner> ")
     term.send("echo status $?\n")
