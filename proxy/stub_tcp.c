@@ -164,6 +164,10 @@ void stub_accept(struct stub *stub, int fd)
 
 void stub_end_clients(struct proxy *proxy)
 {
-  while (proxy->stub_clients)
-    client_end(proxy->stub_clients);
+  struct client *client;
+
+  while ((client = proxy->stub_clients)) {
+    client->prev = NULL; /* it is the first */
+    client_end(client);
+  }
 }
