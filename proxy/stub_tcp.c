@@ -164,7 +164,7 @@ void stub_accept(struct stub *stub, int fd)
 
 void stub_end_clients(struct proxy *proxy)
 {
-  struct client *client;
+  struct stub_client *client;
 
   while ((client = proxy->stub_clients)) {
     client->prev = NULL; /* it is the first */
