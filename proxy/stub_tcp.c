@@ -164,10 +164,10 @@ void stub_accept(struct stub *stub, int fd)
 
 void stub_end_clients(struct proxy *proxy)
 {
-  struct stub_client *client;
+  struct stub_client *next;
 
-  while ((client = proxy->stub_clients)) {
-    client->prev = NULL; /* it is the first */
+  for (struct stub_client *client = proxy->stub_clients; client; client = next) {
+    next = client->next;
     client_end(client);
   }
 }
