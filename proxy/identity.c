@@ -38,7 +38,7 @@ static enum identity_answer look_at_tls(struct identity *identity, const struct 
                                         uint16_t port, struct span bytes, struct err *err)
 {
   char scratch[LIMITS_TLS_HELLO_BYTES];
-  struct tls_hello hello;
+  struct tls_hello hello = { .has_name = false };
   size_t len;
   int r = tls_hello_scan(&identity->scan, bytes, err, &len);
 

@@ -132,7 +132,7 @@ static void listen_inside(struct proxy *proxy, const struct control_listen *list
       .address.v6 = { .sin6_family = AF_INET6, .sin6_port = htons(listen->port) } },
   };
   struct err err = ERR_INIT;
-  int fds[2];
+  int fds[2] = { -1, -1 };
   size_t count = 0;
 
   memcpy(&sockets[0].address.v4.sin_addr, listen->v4, sizeof listen->v4);
