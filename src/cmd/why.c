@@ -182,7 +182,7 @@ static void say_path_fix(const char *path, bool write, struct answer *answer)
     return;
   if (strcmp(answer->word, "hidden") == 0)
     buf_append_str(&answer->fix, "take it out of filesystem.hide, where it stands there");
-  else if (strncmp(span_of(buf_span(&answer->text).ptr).ptr, "protect", 7) == 0)
+  else if (strncmp(buf_span(&answer->text).ptr, "protect", 7) == 0)
     buf_printf(&answer->fix, "sbx run --unprotect %s ...", path);
   else
     buf_printf(&answer->fix, "sbx run --%s %s ...", write ? "write" : "read", path);
