@@ -52,7 +52,7 @@ struct policy_rule {
   enum policy_host_kind kind;
   char *name; /* canonical; NAME and SUBDOMAINS (without "*."), else NULL */
   struct addr_prefix prefix; /* PREFIX only */
-  struct policy_ports *ports; /* sorted, disjoint; never empty: 80 and 443 where the rule names none */
+  struct policy_ports *ports; /* sorted, disjoint, never empty: without any named 80 and 443 in allow, all in deny */
   size_t port_count;
   char *text; /* canonical text of the rule, as `sbx show` prints it */
   struct policy_origin origin;

@@ -8,7 +8,8 @@
 /* Longest rule text: a name with its wildcard and ports. */
 #define RULE_TEXT_MAX 512
 
-static const struct policy_ports rule_ports_default[] = { { 80, 80 }, { 443, 443 } };
+static const struct policy_ports rule_ports_web[] = { { 80, 80 }, { 443, 443 } };
+static const struct policy_ports rule_ports_all[] = { { 1, UINT16_MAX } };
 
 void rule_free(struct policy_rule *rule)
 {
@@ -167,17 +168,23 @@ static int rule_split(struct span text, struct err *err, struct span *ret_host, 
   return 0;
 }
 
-bool rule_has_default_ports(const struct policy_rule *rule)
+static bool rule_is_all_ports(const struct policy_rule *rule)
 {
-  return rule->port_count == MEM_COUNT(rule_ports_default);
+  return rule->ports[0].first == 1 && rule->ports[0].last == UINT16_MAX;
+}
+
+/* Whether the rule's ports are those that it has without naming any. */
+static bool rule_has_default_ports(const struct policy_rule *rule, enum rule_list list)
+{
+  return list == RULE_DENY ? rule_is_all_ports(rule) : rule->port_count == MEM_COUNT(rule_ports_web);
 }
 
 /* Fills rule->text. */
-static int rule_print(struct policy_rule *rule)
+static int rule_print(struct policy_rule *rule, enum rule_list list)
 {
   buf_autofree struct buf out = BUF_INIT(RULE_TEXT_MAX);
-  bool brackets =
-      rule->kind == POLICY_HOST_PREFIX && rule->prefix.addr.family == ADDR_V6 && !rule_has_default_ports(rule);
+  bool ports_follow = !rule_has_default_ports(rule, list);
+  bool brackets = rule->kind == POLICY_HOST_PREFIX && rule->prefix.addr.family == ADDR_V6 && ports_follow;
 
   if (brackets)
     buf_append_byte(&out, '[');
@@ -200,9 +207,9 @@ static int rule_print(struct policy_rule *rule)
   }
   if (brackets)
     buf_append_byte(&out, ']');
-  if (!rule_has_default_ports(rule)) {
+  if (ports_follow) {
     struct policy_ports ports = rule->ports[0];
-    if (ports.first == 1 && ports.last == UINT16_MAX)
+    if (rule_is_all_ports(rule))
       buf_append_str(&out, ":*");
     else if (ports.first == ports.last)
       buf_printf(&out, ":%u", ports.first);
@@ -213,7 +220,7 @@ static int rule_print(struct policy_rule *rule)
   return rule->text ? 0 : -ENOMEM;
 }
 
-static int rule_fill(struct span text, struct err *err, struct policy_rule *rule)
+static int rule_fill(struct span text, enum rule_list list, struct err *err, struct policy_rule *rule)
 {
   struct policy_ports ports;
   struct span host_text;
@@ -235,16 +242,18 @@ static int rule_fill(struct span text, struct err *err, struct policy_rule *rule
     r = rule_parse_ports(ports_text, err, &ports);
     if (r == 0)
       r = rule_set_ports(rule, &ports, 1);
+  } else if (list == RULE_DENY) {
+    r = rule_set_ports(rule, rule_ports_all, MEM_COUNT(rule_ports_all));
   } else {
-    r = rule_set_ports(rule, rule_ports_default, MEM_COUNT(rule_ports_default));
+    r = rule_set_ports(rule, rule_ports_web, MEM_COUNT(rule_ports_web));
   }
-  return r < 0 ? r : rule_print(rule);
+  return r < 0 ? r : rule_print(rule, list);
 }
 
-int rule_parse(struct span text, struct err *err, struct policy_rule *ret_rule)
+int rule_parse(struct span text, enum rule_list list, struct err *err, struct policy_rule *ret_rule)
 {
   struct policy_rule rule = { 0 };
-  int r = rule_fill(text, err, &rule);
+  int r = rule_fill(text, list, err, &rule);
 
   if (r < 0) {
     rule_free(&rule);
@@ -289,23 +298,4 @@ bool rule_covers_port(const struct policy_rule *rule, uint16_t port)
     if (port >= rule->ports[i].first && port <= rule->ports[i].last)
       return true;
   return false;
-}
-
-/* The same for a against b where they are of the kinds that can meet in this order. */
-static bool rule_overlaps_ordered(const struct policy_rule *a, const struct policy_rule *b)
-{
-  if (a->kind == POLICY_HOST_ANY)
-    return true;
-  if (a->kind == POLICY_HOST_PREFIX && b->kind == POLICY_HOST_PREFIX)
-    return addr_in_prefix(&a->prefix.addr, &b->prefix);
-  if (!a->name || !b->name)
-    return a->kind == b->kind && a->kind == POLICY_HOST_LOCALHOST;
-  if (a->kind == b->kind && strcmp(a->name, b->name) == 0)
-    return true;
-  return b->kind == POLICY_HOST_SUBDOMAINS && host_is_subdomain(span_of(a->name), span_of(b->name));
-}
-
-bool rule_overlaps(const struct policy_rule *a, const struct policy_rule *b)
-{
-  return rule_overlaps_ordered(a, b) || rule_overlaps_ordered(b, a);
 }

@@ -5,9 +5,15 @@
 #include "policy/host.h"
 #include "policy/policy.h"
 
+/* The list that a rule stands in: what it means without ports. */
+enum rule_list {
+  RULE_ALLOW, /* 80 and 443: what a web client needs and no more */
+  RULE_DENY, /* every port: a host that is denied is out of reach */
+};
+
 /* Parses a whole rule in the grammar of sbx-policy(5). The origin of *ret_rule is left empty; rule_free() frees the
  * rest. 0, -EINVAL with "cause; fix", or -ENOMEM. */
-int rule_parse(struct span text, struct err *err, struct policy_rule *ret_rule);
+int rule_parse(struct span text, enum rule_list list, struct err *err, struct policy_rule *ret_rule);
 
 /* Frees what the rule holds, origin included. */
 void rule_free(struct policy_rule *rule);
@@ -20,11 +26,5 @@ bool rule_covers_host(const struct policy_rule *rule, const struct host *host);
 bool rule_covers_addr(const struct policy_rule *rule, const struct addr *addr);
 
 bool rule_covers_port(const struct policy_rule *rule, uint16_t port);
-
-/* Whether the rule names no ports, and so means 80 and 443. */
-bool rule_has_default_ports(const struct policy_rule *rule);
-
-/* Whether some host is named by the host parts of both rules. */
-bool rule_overlaps(const struct policy_rule *a, const struct policy_rule *b);
 
 #endif

@@ -101,13 +101,14 @@ static int validate_add_path(struct policy_paths *paths, const struct key *key, 
   return r;
 }
 
-static int validate_add_rule(struct policy_rules *rules, const char *text, struct policy_origin origin)
+static int validate_add_rule(struct policy_rules *rules, const struct key *key, const char *text,
+                             struct policy_origin origin)
 {
   struct policy_rule rule;
   int r = mem_grow(&rules->items, rules->count, &rules->cap, sizeof *rules->items, LIMITS_POLICY_ITEMS);
 
   if (r == 0)
-    r = rule_parse(span_of(text), NULL, &rule);
+    r = rule_parse(span_of(text), key->id == KEY_DENY ? RULE_DENY : RULE_ALLOW, NULL, &rule);
   if (r < 0)
     return r;
   rule.origin = origin;
@@ -159,7 +160,7 @@ static int validate_add(const struct layers *layers, const struct layer_value *v
   if (paths)
     r = validate_add_path(paths, value->key, value->text, origin);
   else if (rules)
-    r = validate_add_rule(rules, value->text, origin);
+    r = validate_add_rule(rules, value->key, value->text, origin);
   else if (maps)
     r = validate_add_port_map(maps, value->text, origin);
   else
@@ -312,40 +313,6 @@ static int validate_unique_all(struct policy *policy)
   return r < 0 ? r : validate_unique((char *)policy->env_set.items, &policy->env_set.count, &env_list);
 }
 
-/* Most pairs of rules that are compared for the sake of a note. */
-#define VALIDATE_PAIRS_MAX 1000000
-
-/* The allow rule that lets the deny rule's host through on another port than 80 and 443, or NULL. */
-static const struct policy_rule *validate_find_open_port(const struct policy *policy, const struct policy_rule *deny)
-{
-  for (size_t i = 0; i < policy->allow.count; i++) {
-    const struct policy_rule *allow = &policy->allow.items[i];
-    struct policy_ports ports = allow->ports[0];
-    bool beyond = !rule_has_default_ports(allow) && !(ports.first == ports.last && rule_covers_port(deny, ports.first));
-    if (beyond && rule_overlaps(allow, deny))
-      return allow;
-  }
-  return NULL;
-}
-
-/* Who denies a host without naming ports may think of all of them: say so where it makes a difference. */
-static int validate_note_ports(const struct policy *policy, struct strv *notes)
-{
-  if (policy->allow.count > 0 && policy->deny.count > VALIDATE_PAIRS_MAX / policy->allow.count)
-    return 0;
-  for (size_t i = 0; i < policy->deny.count; i++) {
-    const struct policy_rule *deny = &policy->deny.items[i];
-    const struct policy_rule *allow = rule_has_default_ports(deny) ? validate_find_open_port(policy, deny) : NULL;
-    if (!allow)
-      continue;
-    return strv_addf(notes,
-                     "the deny rule \"%s\" is about ports 80 and 443, and \"%s\" allows others; give it the ports "
-                     "\"*\" to deny all",
-                     deny->text, allow->text);
-  }
-  return 0;
-}
-
 /* What is odd about the policy as a whole. */
 static int validate_notes(const struct policy *policy, struct strv *notes)
 {
@@ -353,7 +320,7 @@ static int validate_notes(const struct policy *policy, struct strv *notes)
 
   if (policy->network == POLICY_NETWORK_HOST && rules)
     return strv_addf(notes, "network.mode is host: the allow and deny rules have no effect; set it to proxy for them");
-  return policy->network == POLICY_NETWORK_PROXY ? validate_note_ports(policy, notes) : 0;
+  return 0;
 }
 
 static int validate_build(const struct layers *layers, struct strv *notes, struct policy *policy)

@@ -192,7 +192,7 @@ int value_check(const struct key *key, const char *name, const char *text, bool 
   case KEY_TYPE_PATTERN:
     return fspath_parse(span_of(text), key->type == KEY_TYPE_PATTERN, err, &copy);
   case KEY_TYPE_RULE:
-    r = rule_parse(span_of(text), err, &rule);
+    r = rule_parse(span_of(text), key->id == KEY_DENY ? RULE_DENY : RULE_ALLOW, err, &rule);
     rule_free(&rule);
     return r;
   case KEY_TYPE_PORT_MAP:

@@ -134,7 +134,8 @@ def test_rules(sbx, rule, url, allowed):
     ("evil.test", "http://evil.test/"), ("evil.test", "http://EVIL.test./"), ("*.evil.test", "http://sub.evil.test/"),
     ("evil.test:80", "http://evil.test/"), ("198.51.100.66", "http://evil.test/"),
     ("198.51.100.0/24", "http://198.51.100.9/"),
-    ("evil.test:*", "http://evil.test:8080/"),
+    ("evil.test:*", "http://evil.test:8080/"), ("evil.test", "http://evil.test:8080/"),
+    ("198.51.100.66", "http://evil.test:8080/"),
 ])
 def test_deny_wins(sbx, lab, deny, url):
     """P11, F53: wherever it stands; an address rule also against a name that leads there."""

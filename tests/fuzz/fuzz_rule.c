@@ -5,17 +5,17 @@
 
 #include <string.h>
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+static int replay(enum rule_list list, const uint8_t *data, size_t size)
 {
   struct policy_rule rule;
   struct policy_rule again;
   struct err err = ERR_INIT;
 
-  if (rule_parse((struct span){ (const char *)data, size }, &err, &rule) < 0) {
+  if (rule_parse((struct span){ (const char *)data, size }, list, &err, &rule) < 0) {
     FUZZ_ASSERT(err.message[0] != '\0');
     return 0;
   }
-  FUZZ_ASSERT(rule_parse(span_of(rule.text), &err, &again) == 0);
+  FUZZ_ASSERT(rule_parse(span_of(rule.text), list, &err, &again) == 0);
   FUZZ_ASSERT(strcmp(rule.text, again.text) == 0 && rule.kind == again.kind);
   FUZZ_ASSERT(rule.port_count == again.port_count && rule.port_count > 0);
   FUZZ_ASSERT(memcmp(rule.ports, again.ports, rule.port_count * sizeof *rule.ports) == 0);
@@ -23,4 +23,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
   rule_free(&rule);
   rule_free(&again);
   return 0;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+  return replay(RULE_ALLOW, data, size) + replay(RULE_DENY, data, size);
 }

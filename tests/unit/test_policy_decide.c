@@ -86,6 +86,10 @@ static void test_names(void **state)
     { NAME_RULE, "\"*\"", "api.test", NULL, REASON_DENY_RULE },
     { "\"localhost\"", "\"*\"", "localhost", NULL, REASON_DENY_RULE },
     { "", NAME_RULE, "api.test", NULL, REASON_DENY_RULE },
+    /* Without ports, on every one. */
+    { "\"*:*\"", NAME_RULE, "api.test:5432", NULL, REASON_DENY_RULE },
+    { "\"*:*\"", "\"*\"", "api.test:22", NULL, REASON_DENY_RULE },
+    { "\"*:*\"", "\"api.test:80\"", "api.test:81", NULL, REASON_ALLOWED },
   };
 
   (void)state;

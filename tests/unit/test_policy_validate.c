@@ -151,36 +151,6 @@ static void test_rules_without_effect(void **state)
   assert_non_null(strstr(notes.items[0], "no effect"));
 }
 
-/* A deny rule without ports leaves those that another rule opens: not in silence. */
-static void test_denied_ports(void **state)
-{
-  static const struct {
-    const char *allow;
-    const char *deny;
-    bool note;
-  } rows[] = {
-    { "\"*:*\"", "\"a.test\"", true },
-    { "\"*.b.test:8443\"", "\"a.b.test\"", true },
-    { "\"*:*\"", "\"a.test:*\"", false },
-    { "\"*\"", "\"a.test\"", false },
-    { "\"c.test:*\"", "\"a.test\"", false },
-    { "\"a.test:443\"", "\"a.test\"", false },
-    { "\"a.test:443-444\"", "\"a.test\"", true },
-    { "\"a.test:22\"", "\"a.test:80\"", false },
-  };
-
-  (void)state;
-  for (size_t i = 0; i < MEM_COUNT(rows); i++) {
-    char text[128];
-    struct make_layer layer = { LAYER_FILE, "/p.json", text };
-    struct err err = ERR_INIT;
-    strv_autofree struct strv notes = STRV_INIT;
-    snprintf(text, sizeof text, "{\"network\": {\"allow\": [%s], \"deny\": [%s]}}", rows[i].allow, rows[i].deny);
-    assert_int_equal(make_validate(&layer, 1, &err, &notes, NULL), 0);
-    unit_assert_row(notes.count == rows[i].note, rows[i].allow, rows[i].deny);
-  }
-}
-
 /* An error message never shows what may be a password. */
 static void test_secrets_stay_out_of_messages(void **state)
 {
@@ -240,7 +210,7 @@ int main(void)
     cmocka_unit_test(test_refused_values),       cmocka_unit_test(test_accepted_values),
     cmocka_unit_test(test_empty_policy),         cmocka_unit_test(test_secrets_stay_out_of_messages),
     cmocka_unit_test(test_rules_without_effect), cmocka_unit_test(test_many_items),
-    cmocka_unit_test(test_long_values),          cmocka_unit_test(test_denied_ports),
+    cmocka_unit_test(test_long_values),
   };
 
   return cmocka_run_group_tests(tests, NULL, NULL);
