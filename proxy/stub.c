@@ -33,6 +33,7 @@
 #define PORTS_PER_RULE 16 /* as plan/build_network.c has it for literal addresses */
 #define FIRST_FREE_PORT 1024
 #define PENDING_MAX 256 /* UDP queries that wait for a listener */
+#define LOOKUPS_MAX 16 /* denied lookups whose other half may follow */
 
 struct stub_question {
   struct stub *stub;
@@ -50,9 +51,17 @@ struct udp {
   struct loop_io *io;
 };
 
+/* A client asks for A and AAAA of a name, and maybe HTTPS, and means one lookup. */
+struct lookup {
+  char name[HOST_NAME_MAX_BYTES + 1];
+  unsigned asked; /* a bit per type that it has asked for */
+};
+
 struct stub {
   struct proxy *proxy;
   struct names *names;
+  struct lookup lookups[LOOKUPS_MAX]; /* the last ones that were denied */
+  size_t next_lookup;
   bool has_v6;
   struct udp *sockets;
   size_t pending;
@@ -114,6 +123,29 @@ static void tell_denied(struct stub *stub, const struct host *host, const struct
                                                           .reason = verdict->reason,
                                                           .host = span_of(host->name),
                                                           .rule = verdict->rule });
+}
+
+/* Whether a denied query belongs to a lookup that has been told already: a type that this lookup has not asked for yet.
+ * The same type once more is a lookup of its own. */
+static bool is_same_lookup(struct stub *stub, const struct dns_query *query)
+{
+  unsigned type = query->type == DNS_TYPE_A ? 1 : query->type == DNS_TYPE_AAAA ? 2 : 4;
+  struct lookup *lookup;
+  bool same;
+
+  for (size_t i = 0; i < LOOKUPS_MAX; i++) {
+    lookup = &stub->lookups[i];
+    if (strcmp(lookup->name, query->host.name) != 0)
+      continue;
+    same = !(lookup->asked & type);
+    lookup->asked = same ? lookup->asked | type : type;
+    return same;
+  }
+  lookup = &stub->lookups[stub->next_lookup];
+  stub->next_lookup = (stub->next_lookup + 1) % LOOKUPS_MAX;
+  memcpy(lookup->name, query->host.name, sizeof lookup->name);
+  lookup->asked = type;
+  return false;
 }
 
 static bool is_loopback_name(const struct host *host)
@@ -206,7 +238,8 @@ static bool judge(struct stub_question *question)
   }
   verdict = decide_lookup(stub->proxy->policy, &query->host);
   if (!verdict.allow) {
-    tell_denied(stub, &query->host, &verdict);
+    if (!is_same_lookup(stub, query))
+      tell_denied(stub, &query->host, &verdict);
     answer(question, DNS_NXDOMAIN, NULL);
     return false;
   }

@@ -60,7 +60,23 @@ def test_denied_name(sbx, lab, project):
         lines = [json.loads(line) for line in file]
     assert {(n["event"], n["via"], n["verdict"], n["host"]) for n in lines} == \
         {("lookup", "dns", "deny", "secret.evil.test")}
+    assert len(lines) == 1 and "denied 1x " in summary, (lines, summary)
     assert lab.dns.queries == [] and lab.connections == []
+
+
+def test_denied_lookups_are_counted_as_the_client_makes_them(sbx, project):
+    """A and AAAA of a name are one lookup; the same type again is another."""
+    path = project.home + "/audit.jsonl"
+    code = """
+for n in range(3): attempt(lambda: tcp("a.evil.test", 80)); attempt(lambda: tcp("b.evil.test", 80))
+for n in range(2): attempt(lambda: tcp("c.evil.test", 80, family=socket.AF_INET6))
+"""
+    result = steps(sbx, code, "--allow", "origin.test", "--audit", path)
+    counts = {host: m for m in result.messages for host in ("a.evil.test", "b.evil.test", "c.evil.test") if host in m}
+    assert "denied 3x" in counts["a.evil.test"] and "denied 3x" in counts["b.evil.test"], result
+    assert "denied 2x" in counts["c.evil.test"] and len(result.messages) == 3, result
+    with open(path) as file:
+        assert len(file.readlines()) == 8
 
 
 def test_denied_address_over_http(sbx, lab):
