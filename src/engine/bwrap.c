@@ -217,14 +217,14 @@ static int fill_filter(const struct plan *plan, int fd, struct err *err)
  * done everything before it; and it goes on when we close our end. */
 static int add_gate(struct launch *launch, int *ret_gate)
 {
-  static const char filler[] = "sbx\n";
+  static const char filler[4096] = { '\n' };
   int ends[2];
   int r;
 
   if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0)
     return -errno;
   (void)fcntl(ends[1], F_SETPIPE_SZ, 1); /* the kernel makes it one page */
-  while (write(ends[1], filler, sizeof filler - 1) > 0)
+  while (write(ends[1], filler, sizeof filler) > 0)
     ;
   r = fd_set_nonblock(ends[0], false);
   if (r == 0)
@@ -398,9 +398,7 @@ static int make_listeners(const struct plan *plan, struct engine_run *run, struc
   for (size_t i = 0; i < plan->listeners.count; i++)
     sockets[i] = socket_of(&plan->listeners.items[i]);
   if (r == 0)
-    r = netns_route_local(&run->netns, run->status_fd, err, &run->has_v6);
-  if (r == 0)
-    r = netns_make(&run->netns, sockets, plan->listeners.count, err);
+    r = netns_set_up(&run->netns, run->status_fd, sockets, plan->listeners.count, err, &run->has_v6);
   if (r < 0)
     return r;
   for (size_t i = 0; i < plan->listeners.count; i++)

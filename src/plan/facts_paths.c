@@ -194,6 +194,8 @@ static int look(struct fact_path *fact)
 
 static int look_at_all(struct strv *wanted, struct facts *facts)
 {
+  const char *missing = NULL; /* the last directory that is not there: nor is what would be in it */
+
   strv_sort(wanted);
   for (size_t i = 0; i < wanted->count; i++) {
     struct fact_path *fact;
@@ -209,9 +211,15 @@ static int look_at_all(struct strv *wanted, struct facts *facts)
     if (!fact->asked)
       return -ENOMEM;
     facts->path_count++;
+    if (missing && path_is_within(fact->asked, missing)) {
+      fact->error = -ENOENT;
+      continue;
+    }
     r = look(fact);
     if (r < 0)
       return r;
+    if (fact->error == -ENOENT && !fact->link)
+      missing = wanted->items[i];
   }
   return 0;
 }

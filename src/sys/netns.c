@@ -34,7 +34,7 @@
 
 struct helper {
   const struct netns *netns;
-  int (*work)(struct helper *helper); /* 0 or -1 with errno */
+  bool route; /* before the sockets */
   struct netns_socket *sockets;
   size_t count;
   int alive_fd;
@@ -48,39 +48,6 @@ static int fail(struct helper *helper, const char *step)
   helper->step = step;
   helper->error = errno ? errno : EIO;
   return 1;
-}
-
-static int run_helper(void *argument)
-{
-  struct helper *helper = argument;
-
-  errno = 0;
-  if (setns(helper->netns->userns, CLONE_NEWUSER) < 0)
-    return fail(helper, "enter the user namespace");
-  if (setns(helper->netns->net, CLONE_NEWNET) < 0)
-    return fail(helper, "enter the network namespace");
-  return helper->work(helper);
-}
-
-static int run_in_helper(struct helper *helper, struct err *err)
-{
-  char *stack = mmap(NULL, NETNS_STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
-  sigset_t all;
-  sigset_t old;
-  pid_t pid;
-
-  if (stack == MAP_FAILED)
-    return err_set_errno(err, ENOMEM, "sandbox's network: stack");
-  sigfillset(&all);
-  sigprocmask(SIG_BLOCK, &all, &old);
-  pid = clone(run_helper, stack + NETNS_STACK_BYTES, CLONE_VM | CLONE_VFORK | CLONE_FILES | SIGCHLD, helper);
-  if (pid < 0)
-    (void)fail(helper, "clone");
-  else
-    (void)waitpid(pid, NULL, 0);
-  sigprocmask(SIG_SETMASK, &old, NULL);
-  munmap(stack, NETNS_STACK_BYTES);
-  return helper->error ? err_set_errno(err, helper->error, "sandbox's network: %s", helper->step) : 0;
 }
 
 int netns_open(pid_t pid, struct err *err, struct netns *ret_netns)
@@ -108,7 +75,7 @@ void netns_close(struct netns *netns)
   fd_close(&netns->userns);
 }
 
-static int route(struct helper *helper)
+static int add_routes(struct helper *helper)
 {
   int r = rtnl_await_loopback(helper->alive_fd);
 
@@ -120,16 +87,6 @@ static int route(struct helper *helper)
   }
   helper->v6 = rtnl_add_local_default(AF_INET6) == 0;
   return 0;
-}
-
-int netns_route_local(const struct netns *netns, int alive_fd, struct err *err, bool *ret_v6)
-{
-  struct helper helper = { .netns = netns, .work = route, .alive_fd = alive_fd };
-  int r = run_in_helper(&helper, err);
-
-  if (r == 0)
-    *ret_v6 = helper.v6;
-  return r;
 }
 
 static bool set_on(int fd, int level, int option)
@@ -193,17 +150,61 @@ static int make_all(struct helper *helper)
   return 0;
 }
 
+static int run_helper(void *argument)
+{
+  struct helper *helper = argument;
+
+  errno = 0;
+  if (setns(helper->netns->userns, CLONE_NEWUSER) < 0)
+    return fail(helper, "enter the user namespace");
+  if (setns(helper->netns->net, CLONE_NEWNET) < 0)
+    return fail(helper, "enter the network namespace");
+  if (helper->route && add_routes(helper) != 0)
+    return 1;
+  return make_all(helper);
+}
+
+static int run_in_helper(struct helper *helper, struct err *err)
+{
+  char *stack = mmap(NULL, NETNS_STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+  sigset_t all;
+  sigset_t old;
+  pid_t pid;
+
+  for (size_t i = 0; i < helper->count; i++)
+    helper->sockets[i].fd = -1;
+  if (stack == MAP_FAILED)
+    return err_set_errno(err, ENOMEM, "sandbox's network: stack");
+  sigfillset(&all);
+  sigprocmask(SIG_BLOCK, &all, &old);
+  pid = clone(run_helper, stack + NETNS_STACK_BYTES, CLONE_VM | CLONE_VFORK | CLONE_FILES | SIGCHLD, helper);
+  if (pid < 0)
+    (void)fail(helper, "clone");
+  else
+    (void)waitpid(pid, NULL, 0);
+  sigprocmask(SIG_SETMASK, &old, NULL);
+  munmap(stack, NETNS_STACK_BYTES);
+  if (!helper->error)
+    return 0;
+  for (size_t i = 0; i < helper->count; i++)
+    fd_close(&helper->sockets[i].fd);
+  return err_set_errno(err, helper->error, "sandbox's network: %s", helper->step);
+}
+
 int netns_make(const struct netns *netns, struct netns_socket *sockets, size_t count, struct err *err)
 {
-  struct helper helper = { .netns = netns, .work = make_all, .sockets = sockets, .count = count };
-  int r;
+  struct helper helper = { .netns = netns, .sockets = sockets, .count = count };
 
-  for (size_t i = 0; i < count; i++)
-    sockets[i].fd = -1;
-  r = run_in_helper(&helper, err);
-  if (r < 0) {
-    for (size_t i = 0; i < count; i++)
-      fd_close(&sockets[i].fd);
-  }
+  return run_in_helper(&helper, err);
+}
+
+int netns_set_up(const struct netns *netns, int alive_fd, struct netns_socket *sockets, size_t count, struct err *err,
+                 bool *ret_v6)
+{
+  struct helper helper = { .netns = netns, .route = true, .sockets = sockets, .count = count, .alive_fd = alive_fd };
+  int r = run_in_helper(&helper, err);
+
+  if (r == 0)
+    *ret_v6 = helper.v6;
   return r;
 }

@@ -35,12 +35,14 @@ struct netns_socket {
 int netns_open(pid_t pid, struct err *err, struct netns *ret_netns);
 void netns_close(struct netns *netns);
 
-/* Makes every address of the namespace local to it: whatever a program inside connects to is accepted by a listener on
- * that port, or refused at once. Waits until `lo` is up, which whoever made the namespace does; gives up when alive_fd
- * (a pipe that they hold) reports its end. ret_v6 tells whether IPv6 has such a route as well. 0 or -errno. */
-int netns_route_local(const struct netns *netns, int alive_fd, struct err *err, bool *ret_v6);
-
 /* Makes the sockets there. 0; or -errno with none left open. */
 int netns_make(const struct netns *netns, struct netns_socket *sockets, size_t count, struct err *err);
+
+/* The same once every address of the namespace has been made local to it: whatever a program inside connects to is
+ * accepted by a listener on that port, or refused at once. Waits until `lo` is up, which whoever made the namespace
+ * does; gives up when alive_fd (a pipe that they hold) reports its end. ret_v6 tells whether IPv6 has such a route as
+ * well. 0; or -errno with no socket left open. */
+int netns_set_up(const struct netns *netns, int alive_fd, struct netns_socket *sockets, size_t count, struct err *err,
+                 bool *ret_v6);
 
 #endif

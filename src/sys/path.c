@@ -21,13 +21,11 @@ void path_object_free(struct path_object *object)
   object->real = NULL;
 }
 
-static int open_quietly(const char *path, int flags)
+static int open_quietly(const char *path, int flags, uint64_t resolve)
 {
-  struct open_how how = { .flags = (unsigned)(flags | O_PATH | O_CLOEXEC), .resolve = RESOLVE_NO_MAGICLINKS };
+  struct open_how how = { .flags = (unsigned)(flags | O_PATH | O_CLOEXEC), .resolve = RESOLVE_NO_MAGICLINKS | resolve };
   long fd = syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof how);
 
-  if (fd < 0 && errno == ENOSYS) /* a filter around us may not know the call; O_PATH alone opens nothing */
-    fd = open(path, flags | O_PATH | O_CLOEXEC);
   return fd < 0 ? -errno : (int)fd;
 }
 
@@ -52,19 +50,13 @@ int path_examine(int fd, struct path_object *ret_object)
   return 0;
 }
 
-static int look(const char *path, int flags, struct path_object *ret_object)
+/* The path that a descriptor stands for. */
+static int name_of(int fd, char **ret_real)
 {
-  fd_autoclose int fd = open_quietly(path, flags);
   char link[32];
   char real[PATH_BYTES];
   ssize_t len;
-  int r;
 
-  if (fd < 0)
-    return fd;
-  r = path_examine(fd, ret_object);
-  if (r < 0)
-    return r;
   snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
   len = readlink(link, real, sizeof real - 1);
   if (len < 0)
@@ -78,7 +70,49 @@ static int look(const char *path, int flags, struct path_object *ret_object)
   if (span_ends_with((struct span){ .ptr = real, .len = (size_t)len }, SPAN(" (deleted)")) &&
       faccessat(AT_FDCWD, real, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
     return -ENOENT;
-  ret_object->real = mem_strndup(real, (size_t)len);
+  *ret_real = mem_strndup(real, (size_t)len);
+  return *ret_real ? 0 : -ENOMEM;
+}
+
+/* Whether path is spelled as the kernel would spell it, were no part of it a link. */
+static bool is_canonical(const char *path)
+{
+  struct span rest = span_of(path + 1);
+  struct span part;
+
+  if (path[0] != '/')
+    return false;
+  while (span_split(&rest, '/', &part)) {
+    if (part.len == 0 || span_equal(part, SPAN(".")) || span_equal(part, SPAN("..")))
+      return false;
+  }
+  return true;
+}
+
+/* Most paths have no link in them: then the path is its own name, and the kernel need not be asked for it. */
+static int look(const char *path, int flags, struct path_object *ret_object)
+{
+  bool plain = is_canonical(path);
+  fd_autoclose int fd = open_quietly(path, flags, plain ? RESOLVE_NO_SYMLINKS : 0);
+  int r;
+
+  if (fd == -ELOOP && plain) {
+    plain = false;
+    fd = open_quietly(path, flags, 0);
+  }
+  if (fd == -ENOSYS) { /* a filter around us may not know the call; O_PATH alone opens nothing */
+    plain = false;
+    fd = open(path, flags | O_PATH | O_CLOEXEC);
+    fd = fd < 0 ? -errno : fd;
+  }
+  if (fd < 0)
+    return fd;
+  r = path_examine(fd, ret_object);
+  if (r < 0)
+    return r;
+  if (!plain)
+    return name_of(fd, &ret_object->real);
+  ret_object->real = mem_strndup(path, strlen(path));
   return ret_object->real ? 0 : -ENOMEM;
 }
 

@@ -81,19 +81,14 @@ static bool bind_to_caller(struct child *child)
   return false;
 }
 
-/* Nothing is blocked, and nothing handled. What the caller itself was told to ignore stays ignored, as nohup(1) wants
- * it; but not SIGCHLD, without which nobody can be waited for. */
+/* Nothing is blocked; nothing is handled, by execve(2). What the caller itself was told to ignore stays ignored, as
+ * nohup(1) wants it; but not SIGCHLD, without which nobody can be waited for. */
 static void reset_signals(void)
 {
   struct sigaction fresh = { .sa_handler = SIG_DFL };
   sigset_t none;
 
-  for (int number = 1; number <= 64; number++) {
-    struct sigaction now;
-
-    if (sigaction(number, NULL, &now) == 0 && (now.sa_handler != SIG_IGN || number == SIGCHLD))
-      (void)sigaction(number, &fresh, NULL);
-  }
+  (void)sigaction(SIGCHLD, &fresh, NULL);
   sigemptyset(&none);
   (void)sigprocmask(SIG_SETMASK, &none, NULL);
 }

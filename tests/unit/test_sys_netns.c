@@ -174,7 +174,7 @@ static void test_local_route(void **state)
   open_netns(inside, &netns);
   assert_int_equal(netns_make(&netns, &listener, 1, &err), 0);
   assert_int_equal(ask(inside, 'f'), 'n');
-  if (netns_route_local(&netns, alive[0], &err, &v6) < 0)
+  if (netns_set_up(&netns, alive[0], NULL, 0, &err, &v6) < 0)
     fail_msg("%s", err.message);
   assert_true(v6);
   assert_int_equal(ask(inside, 'f'), 'y');
