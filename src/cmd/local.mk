@@ -22,4 +22,5 @@ sbx_SOURCES = \
   src/cmd/policy.c \
   src/cmd/run.c \
   src/cmd/why.c
+sbx_LDFLAGS = $(AM_LDFLAGS) $(SBX_STATIC)
 sbx_LDADD = librun.a libengine.a libplan.a libpolicy.a libsys.a libbase.a $(SECCOMP_LIBS) $(JSONC_LIBS)

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pwd.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -83,16 +84,30 @@ static int resolve_directory(const char *path, char **ret_real)
   return 0;
 }
 
+/* The home that passwd(5) gives a user, or NULL. The file itself is read: a lookup through the name service would load
+ * whatever modules the host has for that into this process. Caller frees. */
+static char *home_in_passwd(uid_t uid)
+{
+  FILE *file = fopen("/etc/passwd", "re");
+  const struct passwd *entry = NULL;
+  char *home;
+
+  while (file && (entry = fgetpwent(file)) && entry->pw_uid != uid)
+    ;
+  home = entry ? mem_strndup(entry->pw_dir, strlen(entry->pw_dir)) : NULL;
+  if (file)
+    fclose(file);
+  return home;
+}
+
 static int read_home(struct err *err, struct facts *facts)
 {
   const char *home = facts_getenv(facts, "HOME");
+  mem_autofree char *listed = !home || home[0] != '/' ? home_in_passwd(facts->uid) : NULL;
   int r;
 
-  if (!home || home[0] != '/') {
-    const struct passwd *entry = getpwuid(facts->uid);
-
-    home = entry ? entry->pw_dir : "/nonexistent";
-  }
+  if (!home || home[0] != '/')
+    home = listed ? listed : "/nonexistent";
   r = resolve_directory(home, &facts->home);
   if (r == -ENOENT) /* a user without a home: an empty private one is made for this name */
     r = (facts->home = mem_strndup(home, strlen(home))) ? 0 : -ENOMEM;

@@ -1,5 +1,7 @@
 """Variables (DESIGN 6): an allow-list, and what the policy adds."""
 import json
+import os
+import pwd
 
 ALL = "import json, os; print(json.dumps(dict(os.environ)))"
 
@@ -24,6 +26,15 @@ def test_usual_variables_are_there(sbx):
     assert shown["HOME"] == sbx.project.home
     for name in ("PATH", "USER", "SHELL", "TERM", "LANG"):
         assert shown[name] == sbx.env[name], name
+
+
+def test_home_of_passwd_where_the_variable_is_missing(sbx):
+    try:
+        expected = os.path.realpath(pwd.getpwuid(os.geteuid()).pw_dir)
+    except KeyError:
+        expected = "/nonexistent"
+    plan = json.loads(sbx("show", "--plan", "--json", env={"HOME": None}).ok().out)
+    assert expected in [operation["target"] for operation in plan["operations"] if operation["stage"] == "home"], plan
 
 
 def test_env_option_passes_and_sets(sbx):
