@@ -177,7 +177,15 @@ struct verdict decide_lookup(const struct policy *policy, const struct host *hos
 
 struct verdict decide_addr(const struct policy *policy, const struct host *host, const struct addr *addr, uint16_t port)
 {
-  struct verdict verdict = decide_target(policy, host, port);
+  struct verdict target = decide_target(policy, host, port);
+
+  return decide_addr_of(policy, &target, host, addr, port);
+}
+
+struct verdict decide_addr_of(const struct policy *policy, const struct verdict *target, const struct host *host,
+                              const struct addr *addr, uint16_t port)
+{
+  struct verdict verdict = *target;
   enum addr_class class = addr_classify(addr);
   const struct policy_rule *deny;
   struct host literal;
@@ -204,8 +212,27 @@ struct verdict decide_addr(const struct policy *policy, const struct host *host,
                            .addr = *addr };
 }
 
-/* HOST[:PORT] as a rule is written: without the ports that a rule means by itself. */
-static void decide_print_rule(const struct host *host, uint16_t port, struct buf *out)
+bool decide_may_ask(const struct verdict *verdict, const struct host *host)
+{
+  if (verdict->allow || (verdict->reason != REASON_NOT_ALLOWED && verdict->reason != REASON_PORT_NOT_ALLOWED))
+    return false;
+  if (host->kind == HOST_ADDR)
+    return addr_classify(&host->addr) == ADDR_PUBLIC;
+  return strcmp(host->name, "localhost") != 0 && !host_is_subdomain(span_of(host->name), SPAN("localhost"));
+}
+
+const char *decide_asked_word(enum decide_asked asked)
+{
+  static const char *const words[DECIDE_ASKED_COUNT] = {
+    [DECIDE_ASKED_NOBODY] = "",         [DECIDE_ASKED_ONCE] = "once", [DECIDE_ASKED_RUN] = "run",
+    [DECIDE_ASKED_PROJECT] = "project", [DECIDE_ASKED_DENY] = "deny", [DECIDE_ASKED_DEADLINE] = "deadline",
+    [DECIDE_ASKED_LIMIT] = "limit",
+  };
+
+  return (unsigned)asked < DECIDE_ASKED_COUNT ? words[asked] : "";
+}
+
+void decide_rule(const struct host *host, uint16_t port, struct buf *out)
 {
   if (port == 80 || port == 443)
     buf_append_str(out, host->name);
@@ -248,6 +275,6 @@ void decide_fix(const struct verdict *verdict, const struct host *host, uint16_t
   if (port == 0)
     return;
   buf_append_str(out, verdict->reason == REASON_NETWORK_NONE ? "sbx run --network proxy --allow " : "sbx run --allow ");
-  decide_print_rule(&literal, port, out);
+  decide_rule(&literal, port, out);
   buf_append_str(out, " ...");
 }

@@ -42,12 +42,25 @@ enum reason {
   REASON_COUNT,
 };
 
+/* What came of asking the user (--ask). */
+enum decide_asked {
+  DECIDE_ASKED_NOBODY,
+  DECIDE_ASKED_ONCE, /* "once": allowed for the connections that waited */
+  DECIDE_ASKED_RUN, /* "run": allowed from here to the end of the run */
+  DECIDE_ASKED_PROJECT, /* "project": allowed in every run of this project */
+  DECIDE_ASKED_DENY, /* "deny": refused for the rest of the run */
+  DECIDE_ASKED_DEADLINE, /* "deadline": the same, since nobody answered in time */
+  DECIDE_ASKED_LIMIT, /* "limit": refused unasked, since there were too many questions */
+  DECIDE_ASKED_COUNT,
+};
+
 struct verdict {
   bool allow;
   enum reason reason;
   const struct policy_rule *rule; /* the rule that decided, or NULL; borrowed from the policy */
   bool has_addr; /* addr is the address that was refused for where it leads (REASON_ADDRESS_*) */
   struct addr addr;
+  enum decide_asked asked;
 };
 
 /* Judges the target before resolving. A HOST_ADDR target is judged whole here (rules and class of the address). */
@@ -57,6 +70,22 @@ struct verdict decide_target(const struct policy *policy, const struct host *hos
  * address rule allows on this port, refuses it. `localhost` (the name) is expected to lead to loopback. */
 struct verdict decide_addr(const struct policy *policy, const struct host *host, const struct addr *addr,
                            uint16_t port);
+
+/* The same, after a verdict that allowed the target, which decide_target() or the user may have given. */
+struct verdict decide_addr_of(const struct policy *policy, const struct verdict *target, const struct host *host,
+                              const struct addr *addr, uint16_t port);
+
+/* Whether the user can be asked about a target that got this verdict: only that no rule names it stands against it, and
+ * it is public as far as can be told. Deny rules, the host's loopback and addresses of other places are not asked
+ * about. */
+bool decide_may_ask(const struct verdict *verdict, const struct host *host);
+
+/* The rule that would let the target pass, as decide_fix() and a question name it: without ports where it is 80 or 443,
+ * as a rule means both by itself. */
+void decide_rule(const struct host *host, uint16_t port, struct buf *out);
+
+/* "once", "run", ...; "" for nobody. */
+const char *decide_asked_word(enum decide_asked asked);
 
 /* Whether a name may be resolved inside: some port of it is allowed. A denied one is judged as for port 443, the
  * likeliest to be meant. The rule of the verdict is the one that lets it pass. */

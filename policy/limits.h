@@ -34,7 +34,15 @@
 #define LIMITS_NAMES 65536 /* names that have synthetic addresses */
 #define LIMITS_LISTENERS 1024 /* ports that the proxy asks to be listened on while the command runs */
 #define LIMITS_DENIALS 256 /* distinct denials remembered for the summary */
+#define LIMITS_ASK_QUESTIONS 256 /* distinct questions to the user */
+#define LIMITS_ASK_PENDING 16 /* of them waiting for an answer */
 #define LIMITS_AUDIT_BYTES (16 * 1024 * 1024) /* audit file before it is rotated */
+
+/* Questions to the user (--ask), in sbx. */
+#define LIMITS_ASK_MS 60000 /* for the answer */
+#define LIMITS_ASK_BURST 8 /* questions at once, */
+#define LIMITS_ASK_EVERY_MS 5000 /* and after them one in this time */
+#define LIMITS_ASK_LINE_BYTES 4096 /* one line of an IDE */
 
 /* Proxy: deadlines in milliseconds. */
 #define LIMITS_HEAD_MS 30000 /* from the first byte of a request head to its last */

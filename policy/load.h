@@ -15,6 +15,7 @@ enum layer_kind {
   LAYER_PROFILE,
   LAYER_SYSTEM, /* the system's policy.json */
   LAYER_USER,
+  LAYER_PROJECT, /* the user's too, for one workspace, and outside of it */
   LAYER_WORKSPACE, /* untrusted: only what narrows is taken */
   LAYER_WORKSPACE_TRUSTED, /* after `sbx trust`; some keys are refused all the same */
   LAYER_FILE, /* --policy */
@@ -34,7 +35,7 @@ void layers_free_indirect(struct layers **layers);
 int layers_add_text(struct layers *layers, enum layer_kind kind, const char *name, struct span text, struct err *err);
 
 /* Opens path without following a last symbolic link for LAYER_WORKSPACE*, refuses what is not a regular file, is
- * larger than LIMITS_POLICY_BYTES, or (for SYSTEM, USER, FILE) is writable by others or owned by another user than
+ * larger than LIMITS_POLICY_BYTES, or (except for LAYER_WORKSPACE*) is writable by others or owned by another user than
  * root or the caller, and adds it. 0; -ENOENT where there is no such file (nothing added, err untouched); -errno. */
 int layers_add_file(struct layers *layers, enum layer_kind kind, const char *path, struct err *err);
 

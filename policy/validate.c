@@ -12,6 +12,7 @@
 #include "policy/layers.h"
 #include "policy/limits.h"
 #include "policy/merge.h"
+#include "policy/print.h"
 #include "policy/rule.h"
 #include "policy/value.h"
 
@@ -363,5 +364,22 @@ int policy_parse(struct span canonical, struct err *err, struct policy **ret_pol
   strv_autofree struct strv notes = STRV_INIT;
   int r = layers ? layers_add_canonical(layers, "canonical policy", canonical, err) : validate_out_of_memory(err);
 
+  return r < 0 ? r : policy_validate(layers, err, &notes, ret_policy);
+}
+
+int policy_extend(const struct policy *base, const char *rule, const char *option, struct err *err,
+                  struct policy **ret_policy)
+{
+  layers_autofree struct layers *layers = layers_new_empty();
+  buf_autofree struct buf text = BUF_INIT(LIMITS_POLICY_PRINT_BYTES);
+  strv_autofree struct strv notes = STRV_INIT;
+  int r;
+
+  policy_print(base, true, &text);
+  if (!layers || buf_error(&text))
+    return validate_out_of_memory(err);
+  r = layers_add_canonical(layers, "canonical policy", buf_span(&text), err);
+  if (r == 0)
+    r = layers_add_option(layers, keys_at(KEY_ALLOW)->path, rule, option, err);
   return r < 0 ? r : policy_validate(layers, err, &notes, ret_policy);
 }

@@ -13,4 +13,9 @@ int policy_validate(const struct layers *layers, struct err *err, struct strv *r
 /* Parses the canonical text that policy_print() wrote: parse(print(p)) equals p, origins included. */
 int policy_parse(struct span canonical, struct err *err, struct policy **ret_policy);
 
+/* A policy like base with one more rule in network.allow, which is written in the grammar of rule.h; option is what its
+ * origin is called ("--ask"). base stays as it is. 0, -EINVAL or -ENOMEM. */
+int policy_extend(const struct policy *base, const char *rule, const char *option, struct err *err,
+                  struct policy **ret_policy);
+
 #endif

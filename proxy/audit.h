@@ -27,6 +27,7 @@ struct audit_record {
   struct span method; /* requests only */
   struct span path; /* without the query; requests only */
   const struct policy_rule *rule; /* the rule that decided, or NULL */
+  enum decide_asked asked; /* what came of asking the user */
   uint64_t up; /* bytes of body or tunnel to the origin */
   uint64_t down; /* bytes of body or tunnel from it */
   uint64_t ms;

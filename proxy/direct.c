@@ -20,6 +20,7 @@
 #include "proxy/direct.h"
 
 #include "base/clock.h"
+#include "proxy/ask.h"
 #include "proxy/http_fixed.h"
 #include "proxy/identity.h"
 #include "proxy/reach.h"
@@ -42,6 +43,7 @@ struct direct {
   uint64_t begun_ns;
   bool blind; /* a port of the host's loopback stands here by itself */
   bool handed_in; /* by network.forward */
+  struct ask_waiter *waiter;
   struct reach *reach;
   bool starting; /* reach_start() is on the stack */
   bool has_reached;
@@ -67,6 +69,7 @@ static void direct_free(void *data)
   struct direct *direct = data;
 
   record(direct);
+  ask_cancel(&direct->waiter);
   reach_cancel(&direct->reach);
   free(direct);
 }
@@ -242,6 +245,43 @@ static void expired(void *data)
 
 static const struct conn_server server = { .expired = expired, .free = direct_free };
 
+static void reach(struct direct *direct)
+{
+  struct conn *conn = direct->conn;
+
+  loop_timer_stop(conn->timer); /* the dial has its own deadline */
+  direct->starting = true;
+  if (direct->handed_in)
+    reach_forward(conn->proxy, direct->port, &direct->verdict, on_reached, direct, &direct->reach);
+  else
+    reach_start(conn->proxy, &direct->host, direct->port, &direct->verdict, on_reached, direct, &direct->reach);
+  direct->starting = false;
+  if (direct->has_reached)
+    go_on(direct);
+}
+
+static void on_asked(void *data, const struct verdict *verdict)
+{
+  struct direct *direct = data;
+
+  direct->verdict = *verdict;
+  if (verdict->allow)
+    reach(direct);
+  else
+    refuse(direct);
+}
+
+/* True when the user is asked. */
+static bool ask(struct direct *direct)
+{
+  struct conn *conn = direct->conn;
+
+  if (!ask_start(conn->proxy->ask, &direct->host, direct->port, &direct->verdict, on_asked, direct, &direct->waiter))
+    return false;
+  loop_timer_stop(conn->timer); /* the question has its own deadline */
+  return true;
+}
+
 void direct_start(struct conn *conn)
 {
   struct direct *direct = mem_calloc(1, sizeof *direct);
@@ -259,17 +299,8 @@ void direct_start(struct conn *conn)
   set_target(direct, &addr, port);
   if (conn->over)
     direct->verdict = (struct verdict){ .reason = REASON_LIMIT };
-  if (!direct->verdict.allow) {
+  if (direct->verdict.allow)
+    reach(direct);
+  else if (!ask(direct))
     refuse(direct);
-    return;
-  }
-  loop_timer_stop(conn->timer); /* the dial has its own deadline */
-  direct->starting = true;
-  if (direct->handed_in)
-    reach_forward(conn->proxy, direct->port, &direct->verdict, on_reached, direct, &direct->reach);
-  else
-    reach_start(conn->proxy, &direct->host, direct->port, &direct->verdict, on_reached, direct, &direct->reach);
-  direct->starting = false;
-  if (direct->has_reached)
-    go_on(direct);
 }

@@ -26,8 +26,8 @@ static void interleave(const struct addr *addrs, size_t count, struct gate_addrs
   }
 }
 
-struct verdict gate_judge_addrs(const struct policy *policy, const struct host *host, uint16_t port,
-                                const struct addr *found, size_t count, struct gate_addrs *ret_addrs)
+struct verdict gate_judge_addrs(const struct policy *policy, const struct verdict *target, const struct host *host,
+                                uint16_t port, const struct addr *found, size_t count, struct gate_addrs *ret_addrs)
 {
   struct verdict first_allow = { 0 };
   struct verdict first_deny = { .allow = false, .reason = REASON_RESOLVE_FAILED };
@@ -36,7 +36,7 @@ struct verdict gate_judge_addrs(const struct policy *policy, const struct host *
   bool denied = false;
 
   for (size_t i = 0; i < count && passed_count < LIMITS_ADDRESSES; i++) {
-    struct verdict verdict = decide_addr(policy, host, &found[i], port);
+    struct verdict verdict = decide_addr_of(policy, target, host, &found[i], port);
 
     if (verdict.allow) {
       if (passed_count == 0)

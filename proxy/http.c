@@ -12,6 +12,8 @@
  *     └───────────────> LINGER <──────────────┴───────────────────────┘ last response
  *                          └──> END
  *
+ * Between HEAD and what comes of it stands ASK, where the user can be asked (http_judge.c).
+ *
  * http_advance() runs the steps of the present state until none makes progress, then sets what to wait for. Callbacks
  * (a socket, the dial, the timer) only call it; so no step is ever entered twice, and a client that sends a thousand
  * requests ahead costs no stack.
@@ -42,7 +44,6 @@
 static const struct verdict bad_request = { .allow = false, .reason = REASON_BAD_REQUEST };
 static const struct verdict over_limit = { .allow = false, .reason = REASON_LIMIT };
 
-static void advance(struct http *http);
 static void on_ready(void *data);
 static void http_free(void *data);
 
@@ -77,6 +78,7 @@ void http_record(struct http *http, const struct verdict *verdict)
     .method = span_sub(label, 0, http->method_len),
     .path = span_sub(label, http->method_len, label.len),
     .rule = verdict->rule,
+    .asked = verdict->asked,
     .up = http->up,
     .down = http->down,
     .ms = (clock_mono_ns() - http->begun_ns) / 1000000,
@@ -174,7 +176,7 @@ static void on_reached(void *data, const struct reach_result *result)
 
   http->reached = *result;
   http->has_reached = true;
-  advance(http);
+  http_advance(http);
 }
 
 void http_reach(struct http *http)
@@ -276,11 +278,13 @@ static void begin_request(struct http *http, const struct http_head *head, size_
     answer(http, &bad_request, SPAN(""), 0, "the framing of the body is broken");
     return;
   }
-  http->verdict = decide_target(http->proxy->policy, &http->host, http->port);
-  if (http->fixed.refused)
-    http->verdict = http->fixed.refusal;
+  http_judge(http);
+}
+
+void http_obey(struct http *http, const char *cause)
+{
   if (http->fixed.refused || !http->verdict.allow)
-    answer(http, &http->verdict, SPAN(""), 0, http->fixed.refused ? http->fixed.cause : NULL);
+    answer(http, &http->verdict, SPAN(""), 0, cause);
   else if (origin_serves(http))
     http_exchange_begin(http);
   else
@@ -404,6 +408,8 @@ static bool step(struct http *http)
   switch (http->state) {
   case HTTP_HEAD:
     return step_head(http);
+  case HTTP_ASK:
+    return http_ask_step(http);
   case HTTP_REACH:
     return step_reach(http);
   case HTTP_EXCHANGE:
@@ -432,6 +438,7 @@ static bool wants_client(const struct http *http)
   switch (http->state) {
   case HTTP_HEAD:
     return !sock_pending(&http->conn->client);
+  case HTTP_ASK:
   case HTTP_REACH:
     return http->in.len < LIMITS_HTTP_HEAD_BYTES;
   case HTTP_EXCHANGE:
@@ -455,8 +462,7 @@ static void watch(struct http *http)
   sock_watch(&http->origin, http->state == HTTP_HEAD || (exchange && !sock_pending(&http->conn->client)));
 }
 
-/* May free http. */
-static void advance(struct http *http)
+void http_advance(struct http *http)
 {
   if (http->advancing)
     return;
@@ -477,7 +483,7 @@ static void advance(struct http *http)
 
 static void on_ready(void *data)
 {
-  advance(data);
+  http_advance(data);
 }
 
 static void expired(void *data)
@@ -495,7 +501,7 @@ static void expired(void *data)
     loop_timer_set(http->conn->timer, relay_time_left(&http->relay));
   else
     http->state = HTTP_END;
-  advance(http);
+  http_advance(http);
 }
 
 /* A connection that was refused, and ended before it asked for anything. */
@@ -519,6 +525,7 @@ static void http_free(void *data)
   http_record(http, &http->verdict);
   if (http->fixed.refused && !http->told)
     tell_unasked(http);
+  ask_cancel(&http->waiter);
   reach_cancel(&http->reach);
   sock_close(&http->origin, false);
   http_drop(http, &http->in, http->in.len);
@@ -558,7 +565,7 @@ static void begin(struct http *http, struct span first, const char *refusal)
     refuse_head(http, &bad_request, 0, refusal);
   else if (!http_hold(http, &http->in, first))
     refuse_head(http, &over_limit, 0, "the proxy's memory is used up");
-  advance(http);
+  http_advance(http);
 }
 
 void http_start(struct conn *conn, struct span first, const char *refusal)
@@ -577,6 +584,9 @@ void http_fixed_start(struct conn *conn, const struct http_fixed *fixed, struct 
     return;
   http->is_fixed = true;
   http->fixed = *fixed;
+  http->once = fixed->once;
+  http->once_host = fixed->host;
+  http->once_port = fixed->port;
   if (origin) {
     sock_move(origin, on_ready, http, &http->origin);
     http->origin_host = fixed->host;

@@ -12,6 +12,7 @@ struct http_fixed {
   uint16_t port;
   const char *via; /* the front, for the audit */
   struct addr addr; /* of the origin, where it is connected */
+  struct verdict once; /* where it allows: the user has allowed the target once, for this connection */
   bool refused; /* every request is answered with refusal: denied by the policy, or not to be reached */
   struct verdict refusal;
   char cause[128]; /* in a few words, or "" */

@@ -1,8 +1,10 @@
 /* http_state: the state of one client's HTTP connection; shared by http.c (requests, answers, the life of the
- * connection) and http_exchange.c (an exchange with an origin), and by nothing else. */
+ * connection), http_judge.c (what may be reached) and http_exchange.c (an exchange with an origin), and by nothing
+ * else. */
 #ifndef SBX_PROXY_HTTP_STATE_H
 #define SBX_PROXY_HTTP_STATE_H
 
+#include "proxy/ask.h"
 #include "proxy/conn.h"
 #include "proxy/http_body.h"
 #include "proxy/http_fixed.h"
@@ -12,6 +14,7 @@
 /* What a state permits. "client" and "origin" are the two sockets. */
 enum http_state {
   HTTP_HEAD, /* read client for a request head; an origin kept from before may only be closed */
+  HTTP_ASK, /* the user is asked; what the client sends meanwhile is kept */
   HTTP_REACH, /* resolving and dialling go on; what the client sends meanwhile is kept */
   HTTP_EXCHANGE, /* client → origin: the request's body; origin → client: responses */
   HTTP_TUNNEL, /* after a 101: the relay owns both */
@@ -36,6 +39,9 @@ struct http {
   struct host origin_host; /* what it was dialled for */
   uint16_t origin_port;
   struct addr origin_addr;
+  struct verdict once; /* where it allows: the user has allowed once_host and once_port once, for this connection */
+  struct host once_host;
+  uint16_t once_port;
   struct buf origin_in; /* from the origin, not consumed yet */
   struct http_scan origin_scan;
 
@@ -60,6 +66,8 @@ struct http {
   struct buf request; /* the rewritten head */
   struct buf label; /* method and path, for the audit */
   size_t method_len;
+  struct ask_waiter *waiter;
+  bool has_answer; /* of the user: verdict */
   struct reach *reach;
   struct reach_result reached;
   bool has_reached;
@@ -86,6 +94,19 @@ void http_done(struct http *http);
 
 /* Resolves and dials the exchange's target. */
 void http_reach(struct http *http);
+
+/* Obeys the exchange's verdict. cause: of a refusal, or NULL. */
+void http_obey(struct http *http, const char *cause);
+
+/* Goes on with what there is to do. May free http. */
+void http_advance(struct http *http);
+
+/* http_judge.c */
+
+/* Judges the exchange's target, and obeys, or asks the user. */
+void http_judge(struct http *http);
+/* Waits for the user's answer. True when it did something. */
+bool http_ask_step(struct http *http);
 
 /* http_exchange.c */
 

@@ -1,6 +1,7 @@
 noinst_LIBRARIES += libproxy.a
 libproxy_a_CPPFLAGS = $(AM_CPPFLAGS) $(UV_CFLAGS) $(CARES_CFLAGS)
 libproxy_a_SOURCES = \
+  proxy/ask.c proxy/ask.h \
   proxy/audit.c proxy/audit.h \
   proxy/bytes.c proxy/bytes.h \
   proxy/confine.c proxy/confine.h \
@@ -15,6 +16,7 @@ libproxy_a_SOURCES = \
   proxy/http_body.c proxy/http_body.h \
   proxy/http_exchange.c \
   proxy/http_fixed.c proxy/http_fixed.h \
+  proxy/http_judge.c \
   proxy/http_head.c proxy/http_head.h \
   proxy/http_rewrite.c proxy/http_rewrite.h \
   proxy/http_target.c proxy/http_target.h \

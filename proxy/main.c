@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "policy/limits.h"
 #include "policy/validate.h"
+#include "proxy/ask.h"
 #include "proxy/confine.h"
 #include "proxy/conn.h"
 #include "proxy/inside.h"
@@ -45,7 +46,11 @@ struct program {
 /* Answers of sbx, and its end. */
 static void read_control(struct program *program)
 {
-  struct control_listener message = { .type = 0 };
+  union {
+    uint32_t type;
+    struct control_listener listener;
+    struct control_answer answer;
+  } message = { .type = 0 };
   int fds[2];
   size_t count = MEM_COUNT(fds);
   ssize_t n = scm_recv(CONTROL_FD, &message, sizeof message, fds, &count);
@@ -56,10 +61,12 @@ static void read_control(struct program *program)
   }
   if (n < 0)
     return;
-  if ((size_t)n == sizeof message && message.type == CONTROL_LISTENER) {
-    inside_answer(program->proxy.inside, message.error, fds, count);
+  if ((size_t)n == sizeof message.listener && message.type == CONTROL_LISTENER) {
+    inside_answer(program->proxy.inside, message.listener.error, fds, count);
     return;
   }
+  if ((size_t)n == sizeof message.answer && message.type == CONTROL_ANSWER)
+    ask_answer(program->proxy.ask, &message.answer);
   for (size_t i = 0; i < count; i++)
     fd_close(&fds[i]);
 }
@@ -144,10 +151,11 @@ static int set_up(struct program *program, struct err *err)
   if (r == 0 && audit_new(program->fds[1], program->start.run_id, &proxy->audit) < 0)
     r = err_set(err, ENOMEM, "audit: out of memory");
   if (r == 0) {
+    proxy->ask = ask_new(proxy, program->start.ask);
     proxy->inside = inside_new(proxy);
     proxy->stub = stub_new(proxy, program->start.has_v6);
-    if (!proxy->inside || !proxy->stub)
-      r = err_set(err, ENOMEM, "stub: out of memory");
+    if (!proxy->ask || !proxy->inside || !proxy->stub)
+      r = err_set(err, ENOMEM, "out of memory");
   }
   if (r == 0)
     r = open_listeners(program, err);
@@ -200,6 +208,7 @@ static void program_free(struct program *program)
   resolve_free(program->proxy.resolve);
   loop_free(program->proxy.loop);
   audit_free(program->proxy.audit);
+  ask_free(program->proxy.ask);
   policy_free(program->policy);
   for (size_t i = 0; i < program->fd_count; i++)
     fd_close(&program->fds[i]);

@@ -1,4 +1,4 @@
-/* proxy: what the parts of the running proxy share. main.c fills it, once. */
+/* proxy: what the parts of the running proxy share. main.c fills it. */
 #ifndef SBX_PROXY_PROXY_H
 #define SBX_PROXY_PROXY_H
 
@@ -8,6 +8,7 @@
 #include "proxy/resolve.h"
 #include "proxy/sock.h"
 
+struct ask;
 struct conn;
 struct inside;
 struct listener;
@@ -16,11 +17,12 @@ struct stub_client;
 
 struct proxy {
   struct loop *loop;
-  const struct policy *policy;
+  const struct policy *policy; /* as it is now: an answer of the user replaces it by a wider one */
   struct audit *audit;
   int control; /* the socket to sbx */
   struct loop_io *control_io;
   struct resolve *resolve;
+  struct ask *ask; /* asks the user */
   struct budget budget; /* bytes held for all connections */
   struct listener *listeners;
   struct inside *inside; /* makes more listeners */

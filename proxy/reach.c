@@ -69,8 +69,8 @@ static void on_resolved(void *data, const struct resolve_answer *answer)
     fail(reach, REASON_RESOLVE_FAILED, NULL, answer->cause);
     return;
   }
-  result.verdict =
-      gate_judge_addrs(reach->proxy->policy, &reach->host, reach->port, answer->addrs, answer->count, &addrs);
+  result.verdict = gate_judge_addrs(reach->proxy->policy, &reach->verdict, &reach->host, reach->port, answer->addrs,
+                                    answer->count, &addrs);
   if (!result.verdict.allow) {
     result.addr = answer->addrs[0];
     finish(reach, &result);

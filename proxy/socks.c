@@ -4,6 +4,8 @@
  *      │ 0xff, or HTTP told so  │ refused            │ failed
  *      └────────────────────────┴──> reply, linger <─┘
  *
+ * Where the user can be asked about a request that is refused, ASK stands between REQUEST and what comes of it.
+ *
  * Clients send greeting and request, and even the first bytes of the tunnel, without waiting: what stands behind the
  * request is the tunnel's, and no more than INPUT_BYTES is read before there is one.
  *
@@ -13,6 +15,7 @@
 #include "proxy/socks.h"
 
 #include "base/clock.h"
+#include "proxy/ask.h"
 #include "proxy/http.h"
 #include "proxy/reach.h"
 #include "proxy/sniff.h"
@@ -29,6 +32,7 @@
 enum socks_state {
   SOCKS_GREETING, /* read client */
   SOCKS_REQUEST, /* the same */
+  SOCKS_ASK, /* the user is asked: the client is not read */
   SOCKS_REACH, /* resolving and dialling: the client is not read */
 };
 
@@ -42,6 +46,7 @@ struct socks {
   bool has_request;
   struct verdict verdict;
   uint64_t begun_ns;
+  struct ask_waiter *waiter;
   struct reach *reach;
   bool starting; /* reach_start() is on the stack */
   bool has_reached;
@@ -69,6 +74,7 @@ static void socks_free(void *data)
   /* A client that went before it asked for anything is not worth a line. */
   if (socks->has_request || socks->verdict.reason == REASON_BAD_REQUEST || socks->verdict.reason == REASON_BAD_TARGET)
     record(socks);
+  ask_cancel(&socks->waiter);
   reach_cancel(&socks->reach);
   free(socks);
 }
@@ -150,6 +156,37 @@ static void reach(struct socks *socks)
     go_on(socks);
 }
 
+/* What comes of a request that parses. */
+static void obey(struct socks *socks)
+{
+  if (socks->verdict.allow)
+    reach(socks);
+  else
+    reply_last(socks, socks5_reply_of_reason(socks->verdict.reason));
+}
+
+static void on_asked(void *data, const struct verdict *verdict)
+{
+  struct socks *socks = data;
+
+  socks->verdict = *verdict;
+  obey(socks);
+}
+
+/* True when the user is asked. */
+static bool ask(struct socks *socks)
+{
+  struct conn *conn = socks->conn;
+
+  if (!ask_start(conn->proxy->ask, &socks->request.host, socks->request.port, &socks->verdict, on_asked, socks,
+                 &socks->waiter))
+    return false;
+  socks->state = SOCKS_ASK;
+  sock_watch(&conn->client, false);
+  loop_timer_stop(conn->timer); /* the question has its own deadline */
+  return true;
+}
+
 static struct span input(const struct socks *socks)
 {
   return (struct span){ .ptr = socks->input + socks->used, .len = socks->len - socks->used };
@@ -215,10 +252,8 @@ static bool take_request(struct socks *socks)
   socks->verdict = decide_target(proxy->policy, &socks->request.host, socks->request.port);
   if (socks->conn->over)
     socks->verdict = (struct verdict){ .reason = REASON_LIMIT };
-  if (socks->verdict.allow)
-    reach(socks);
-  else
-    reply_last(socks, socks5_reply_of_reason(socks->verdict.reason));
+  if (socks->verdict.allow || !ask(socks))
+    obey(socks);
   return false;
 }
 
@@ -227,7 +262,7 @@ static void on_ready(void *data)
   struct socks *socks = data;
   ssize_t n;
 
-  if (socks->state == SOCKS_REACH)
+  if (socks->state == SOCKS_ASK || socks->state == SOCKS_REACH)
     return;
   n = sock_recv(&socks->conn->client, socks->input + socks->len, sizeof socks->input - socks->len);
   if (n == -EAGAIN)

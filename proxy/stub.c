@@ -10,6 +10,8 @@
  *   another type of an allowed name         REFUSED
  *   localhost and below                     the loopback (RFC 6761, 6.3)
  *   a name that is not allowed              NXDOMAIN, told to the audit and the summary
+ *   the same, and the user can be asked     as of an allowed name: the question comes with the connection, which can
+ *                                           wait for a person's answer as long as that takes, and a resolver cannot
  *
  * A rule may name ports from 1024 on. Their listeners stand on the name's own address alone, so that programs inside
  * can use the port themselves; they are made at the first lookup, which waits for them.
@@ -18,6 +20,7 @@
 
 #include "base/fd.h"
 #include "policy/rule.h"
+#include "proxy/ask.h"
 #include "proxy/listener.h"
 #include "proxy/notify.h"
 
@@ -32,6 +35,7 @@
 #define QUERIES_PER_TURN 64
 #define PORTS_PER_RULE 16 /* as plan/build_network.c has it for literal addresses */
 #define FIRST_FREE_PORT 1024
+#define LIKELY_PORT 443 /* of a lookup, as decide_lookup() has it */
 #define PENDING_MAX 256 /* UDP queries that wait for a listener */
 #define LOOKUPS_MAX 16 /* denied lookups whose other half may follow */
 
@@ -237,7 +241,7 @@ static bool judge(struct stub_question *question)
     return false;
   }
   verdict = decide_lookup(stub->proxy->policy, &query->host);
-  if (!verdict.allow) {
+  if (!verdict.allow && !ask_would(stub->proxy->ask, &query->host, LIKELY_PORT, &verdict)) {
     if (!is_same_lookup(stub, query))
       tell_denied(stub, &query->host, &verdict);
     answer(question, DNS_NXDOMAIN, NULL);

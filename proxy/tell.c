@@ -18,6 +18,7 @@ void tell(struct proxy *proxy, const struct tell *what)
     .method = span_of(what->method),
     .ip = what->ip,
     .rule = verdict->rule,
+    .asked = verdict->asked,
     .up = what->up,
     .down = what->down,
     .ms = (clock_mono_ns() - what->begun_ns) / 1000000,

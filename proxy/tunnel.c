@@ -92,6 +92,8 @@ static void become_http(struct tunnel *tunnel, struct span bytes)
 {
   struct http_fixed fixed = { .host = tunnel->host, .port = tunnel->port, .via = tunnel->via, .addr = tunnel->addr };
 
+  if (tunnel->verdict.asked == DECIDE_ASKED_ONCE)
+    fixed.once = tunnel->verdict;
   record(tunnel, &tunnel->verdict);
   http_fixed_start(tunnel->conn, &fixed, &tunnel->origin, bytes);
   tunnel_free(tunnel);

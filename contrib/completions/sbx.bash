@@ -2,8 +2,8 @@
 
 _sbx_commands='run shell check show why log doctor trust init'
 _sbx_run_options='--policy --profile --workspace --allow --deny --network --forward --publish --read --write --hide
-  --unprotect --home --unix-socket --env --fd --syscalls --memory --cpus --pids --timeout --engine --audit --summary
-  --dry-run --json -q --quiet -v --verbose --help'
+  --unprotect --home --unix-socket --env --fd --syscalls --memory --cpus --pids --timeout --ask --ask-timeout --engine
+  --audit --summary --dry-run --json -q --quiet -v --verbose --help'
 
 # _sbx_value OPTION: completes the argument of an option; fails where it takes none.
 _sbx_value()
@@ -20,11 +20,12 @@ _sbx_value()
   --network) mapfile -t COMPREPLY < <(compgen -W 'proxy none host' -- "$cur") ;;
   --home) mapfile -t COMPREPLY < <(compgen -W 'private tmpfs host' -- "$cur") ;;
   --syscalls) mapfile -t COMPREPLY < <(compgen -W 'nesting ptrace i386' -- "$cur") ;;
+  --ask) mapfile -t COMPREPLY < <(compgen -W 'fd:' -- "$cur") ;;
   --engine) mapfile -t COMPREPLY < <(compgen -W 'auto bwrap' -- "$cur") ;;
   --summary) mapfile -t COMPREPLY < <(compgen -W 'auto always never' -- "$cur") ;;
   --env) mapfile -t COMPREPLY < <(compgen -e -- "$cur") ;;
   --allow | --deny) mapfile -t COMPREPLY < <(compgen -A hostname -- "$cur") ;;
-  --forward | --publish | --fd | --memory | --cpus | --pids | --timeout) COMPREPLY=() ;;
+  --forward | --publish | --fd | --memory | --cpus | --pids | --timeout | --ask-timeout) COMPREPLY=() ;;
   *) return 1 ;;
   esac
 }

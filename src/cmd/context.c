@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -28,6 +29,16 @@ char *context_trust_path(const struct facts *facts)
   mem_autofree char *dir = path_join(facts->state_dir, "trust");
 
   return dir ? path_join(dir, strrchr(facts->private_home, '/')) : NULL;
+}
+
+char *context_project_path(const struct facts *facts)
+{
+  mem_autofree char *dir = path_join(facts->config_dir, "projects");
+  char *path = NULL;
+
+  if (!dir || asprintf(&path, "%s%s.json", dir, strrchr(facts->private_home, '/')) < 0)
+    return NULL;
+  return path;
 }
 
 int context_read_workspace_file(const struct facts *facts, struct err *err, char **ret_path, struct buf *text)
@@ -119,12 +130,15 @@ static int add_option(struct context *context, const struct opts_setting *settin
 static int add_layers(const struct opts *opts, struct err *err, struct context *context)
 {
   mem_autofree char *user = path_join(context->facts.config_dir, "policy.json");
-  int r = user ? layers_add_profile(context->layers, "default", err) : err_set(err, ENOMEM, "out of memory");
+  mem_autofree char *project = context_project_path(&context->facts);
+  int r = user && project ? layers_add_profile(context->layers, "default", err) : err_set(err, ENOMEM, "out of memory");
 
   if (r == 0)
     r = add_optional_file(context, LAYER_SYSTEM, CONTEXT_SYSTEM_POLICY, err);
   if (r == 0)
     r = add_optional_file(context, LAYER_USER, user, err);
+  if (r == 0)
+    r = add_optional_file(context, LAYER_PROJECT, project, err);
   if (r == 0)
     r = add_workspace_file(err, context);
   for (size_t i = 0; i < opts->policy_files.count && r == 0; i++)

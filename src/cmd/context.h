@@ -30,6 +30,9 @@ void context_tell(const struct context *context);
 /* The .sbx.json of the workspace as it is now. *ret_path is set whether it exists or not. 0, -ENOENT, or -errno. */
 int context_read_workspace_file(const struct facts *facts, struct err *err, char **ret_path, struct buf *text);
 
+/* The user's own policy for this workspace, to which --ask adds; it need not exist. NULL when memory is short. */
+char *context_project_path(const struct facts *facts);
+
 /* Where `sbx trust` keeps the text that the user has trusted, for this workspace. NULL when memory is short. */
 char *context_trust_path(const struct facts *facts);
 

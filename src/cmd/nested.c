@@ -30,6 +30,7 @@ int nested_run(const struct opts *opts, char *const *args)
                         : opts->workspace          ? "--workspace"
                         : opts->fd_count           ? "--fd"
                         : opts->audit_fd >= 0      ? "--audit"
+                        : opts->ask                ? "--ask"
                         : opts->dry_run            ? "--dry-run"
                                                    : NULL;
   struct err err = ERR_INIT;

@@ -2,6 +2,7 @@
 
 #include "base/num.h"
 #include "policy/keys.h"
+#include "policy/value.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,6 +15,8 @@ enum opts_id {
   OPTS_ID_POLICY,
   OPTS_ID_WORKSPACE,
   OPTS_ID_FD,
+  OPTS_ID_ASK,
+  OPTS_ID_ASK_TIMEOUT,
   OPTS_ID_ENGINE,
   OPTS_ID_SUMMARY,
   OPTS_ID_DRY_RUN,
@@ -41,6 +44,9 @@ static const struct option own_options[] = {
   { OPTS_ID_WORKSPACE, OPTS_POLICY | OPTS_FOR_INIT | OPTS_FOR_TRUST, "--workspace", 0, "DIR",
     "work in this directory instead of the enclosing project" },
   { OPTS_ID_FD, OPTS_FOR_RUN | OPTS_FOR_SHELL, "--fd", 0, "N", "let the command inherit this descriptor" },
+  { OPTS_ID_ASK, OPTS_FOR_RUN | OPTS_FOR_SHELL, "--ask", 0, "fd:N", "ask about hosts that no rule names" },
+  { OPTS_ID_ASK_TIMEOUT, OPTS_FOR_RUN | OPTS_FOR_SHELL, "--ask-timeout", 0, "DURATION",
+    "take no answer in this time for a no" },
   { OPTS_ID_ENGINE, OPTS_FOR_RUN | OPTS_FOR_SHELL, "--engine", 0, "auto|bwrap", "choose what builds the sandbox" },
   { OPTS_ID_SUMMARY, OPTS_FOR_RUN | OPTS_FOR_SHELL, "--summary", 0, "auto|always|never",
     "choose when the end of a run is summed up" },
@@ -153,6 +159,31 @@ static int add_key(struct opts *opts, const struct key *key, struct span name, c
   return add_setting(opts, key->path, value, name, err);
 }
 
+/* What is asked and answered there is the user's: the command has descriptors 0 to 2, and those of --fd. */
+static int choose_ask(struct opts *opts, const char *value, struct err *err)
+{
+  int flags;
+  int r;
+
+  if (strncmp(value, "fd:", 3) != 0)
+    return err_set(err, EINVAL, "%s is not fd:N", value);
+  r = parse_fd(value + 3, err, &opts->ask_fd);
+  if (r < 0)
+    return r;
+  flags = fcntl(opts->ask_fd, F_GETFL);
+  if (opts->ask_fd <= 2)
+    return err_set(err, EINVAL, "%s is the command's too; open one end of a socketpair as 3 or above", value);
+  if (flags < 0 || (flags & O_ACCMODE) != O_RDWR)
+    return err_set(err, EINVAL, "%s is not open for reading and writing; hand in one end of a socketpair", value);
+  opts->ask = ASK_FD;
+  return 0;
+}
+
+static int choose_ask_timeout(struct opts *opts, const char *value, struct err *err)
+{
+  return value_number(keys_at(KEY_TIMEOUT), value, err, &opts->ask_ms);
+}
+
 static int choose_summary(struct opts *opts, const char *value, struct err *err)
 {
   static const char *const words[] = { "auto", "always", "never" }; /* in the order of enum run_summary */
@@ -177,6 +208,10 @@ static int apply_own(struct opts *opts, const struct option *option, const char 
     return opts->workspace ? 0 : err_set(err, ENOMEM, "out of memory");
   case OPTS_ID_FD:
     return add_fd(opts, value, err);
+  case OPTS_ID_ASK:
+    return choose_ask(opts, value, err);
+  case OPTS_ID_ASK_TIMEOUT:
+    return choose_ask_timeout(opts, value, err);
   case OPTS_ID_ENGINE:
     if (strcmp(value, "auto") == 0 || strcmp(value, "bwrap") == 0)
       return 0;

@@ -39,6 +39,9 @@ struct opts {
   size_t fd_count;
   int audit_fd; /* of --audit fd:N; -1 */
   enum run_summary summary;
+  enum ask_channel ask;
+  int ask_fd; /* ASK_FD */
+  uint64_t ask_ms; /* how long to wait for an answer; 0: not said */
   enum log_level level;
   bool dry_run;
   bool json;
@@ -49,7 +52,7 @@ struct opts {
   size_t consumed; /* arguments that were options, "--" included: the rest is the command */
 };
 
-#define OPTS_INIT { .audit_fd = -1, .level = LOG_NOTICE }
+#define OPTS_INIT { .audit_fd = -1, .ask_fd = -1, .level = LOG_NOTICE }
 
 void opts_free(struct opts *opts);
 #define opts_autofree MEM_CLEANUP(opts_free)

@@ -5,6 +5,7 @@
 #include "cmd/nested.h"
 #include "cmd/planning.h"
 #include "plan/print.h"
+#include "policy/limits.h"
 #include "sys/path.h"
 #include "sys/spawn.h"
 
@@ -80,9 +81,32 @@ static int check_descriptors(const struct opts *opts, struct err *err)
   return 0;
 }
 
+/* Fills what --ask needs. project is where a rule for the project goes. */
+static int prepare_ask(const struct opts *opts, const struct policy *policy, const char *project, struct err *err,
+                       struct ask_setup *ret_ask)
+{
+  if (!opts->ask && opts->ask_ms)
+    return err_set(err, EINVAL, "--ask-timeout: goes with --ask");
+  if (opts->ask && policy->network != POLICY_NETWORK_PROXY)
+    return err_set(err, EINVAL,
+                   "--ask: network.mode is not \"proxy\", so there is nothing to ask about; add "
+                   "--network proxy");
+  for (size_t i = 0; i < opts->fd_count; i++) {
+    if (opts->ask && opts->fds[i] == opts->ask_fd)
+      return err_set(err, EINVAL, "--fd %d: is the descriptor of --ask, and the command must not answer for you",
+                     opts->ask_fd);
+  }
+  *ret_ask = (struct ask_setup){ .channel = opts->ask,
+                                 .fd = opts->ask_fd,
+                                 .answer_ms = opts->ask_ms ? opts->ask_ms : LIMITS_ASK_MS,
+                                 .project_file = project };
+  return 0;
+}
+
 static int start(const struct opts *opts, const struct context *context, const struct plan *plan)
 {
   mem_autofree char *proxy = NULL;
+  mem_autofree char *project = context_project_path(&context->facts);
   struct run_request request = { .policy = context->policy,
                                  .facts = &context->facts,
                                  .plan = plan,
@@ -91,8 +115,10 @@ static int start(const struct opts *opts, const struct context *context, const s
                                  .audit_fd = opts->audit_fd,
                                  .summary = opts->summary };
   struct err err = ERR_INIT;
-  int r = check_descriptors(opts, &err);
+  int r = project ? check_descriptors(opts, &err) : -ENOMEM;
 
+  if (r == 0)
+    r = prepare_ask(opts, context->policy, project, &err, &request.ask);
   if (r == 0)
     r = cmd_find_proxy(&proxy);
   if (r == 0 && plan->network == PLAN_NETWORK_PROXY && access(proxy, X_OK) < 0)

@@ -4,6 +4,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "engine/engine.h"
+#include "run/ask.h"
 #include "run/audit_file.h"
 #include "run/limits.h"
 #include "run/proxy.h"
@@ -171,10 +172,12 @@ static int run_started(const struct run_request *request, struct engine_run *run
 {
   struct summary summary = SUMMARY_INIT;
   struct proxy proxy = PROXY_INIT;
+  struct ask ask;
   char run_id[CONTROL_RUN_ID_BYTES];
   struct supervise supervise = { .engine = run,
                                  .proxy = &proxy,
                                  .summary = &summary,
+                                 .ask = &ask,
                                  .timeout_ms = request->plan->limits.timeout_ms,
                                  .own_session = request->plan->new_session,
                                  .signals = signals };
@@ -182,6 +185,8 @@ static int run_started(const struct run_request *request, struct engine_run *run
   int status;
 
   make_run_id(run_id, sizeof run_id);
+  ask_open(&ask, &request->ask, proxy_answer, &proxy);
+  proxy.ask = &ask;
   proxy.request = request;
   proxy.run_id = run_id;
   proxy.audit = audit;
@@ -190,7 +195,9 @@ static int run_started(const struct run_request *request, struct engine_run *run
   proxy.netns = &run->netns;
   proxy.has_v6 = run->has_v6;
   status = supervise_wait(&supervise, &timed_out);
+  ask_close(&ask);
   proxy_stop(&proxy, &summary);
+  policy_free(proxy.grown);
   status = report_end(request, run, status, timed_out);
   tell_replaced(request->plan);
   summary_print(&summary, request->summary, status);

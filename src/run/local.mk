@@ -1,8 +1,10 @@
 noinst_LIBRARIES += librun.a
 librun_a_SOURCES = \
+  src/run/ask.c src/run/ask.h \
   src/run/audit_file.c src/run/audit_file.h \
   src/run/launch.c \
   src/run/limits.c src/run/limits.h \
+  src/run/project_file.c src/run/project_file.h \
   src/run/proxy.c src/run/proxy.h \
   src/run/run.h \
   src/run/summary.c src/run/summary.h \

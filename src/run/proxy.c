@@ -3,6 +3,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "policy/print.h"
+#include "policy/validate.h"
 #include "run/audit_file.h"
 #include "sys/control.h"
 #include "sys/memfd.h"
@@ -30,6 +31,7 @@ union message {
   struct control_failed failed;
   struct control_denied denied;
   struct control_listen listen;
+  struct control_ask ask;
 };
 
 static int policy_memfd(const struct policy *policy, struct err *err)
@@ -71,8 +73,10 @@ static int spawn(struct proxy *proxy, int theirs, struct err *err)
 static int send_start(struct proxy *proxy, struct err *err)
 {
   const struct plan_listeners *plan = &proxy->request->plan->listeners;
-  struct control_start start = { .type = CONTROL_START, .has_v6 = proxy->has_v6 };
-  fd_autoclose int policy = policy_memfd(proxy->request->policy, err);
+  struct control_start start = { .type = CONTROL_START,
+                                 .has_v6 = proxy->has_v6,
+                                 .ask = proxy->request->ask.channel != ASK_NOBODY };
+  fd_autoclose int policy = policy_memfd(proxy->grown ? proxy->grown : proxy->request->policy, err);
   fd_autoclose int audit = -1;
   int fds[CONTROL_FRONTS_MAX + 2];
   size_t count = 0;
@@ -151,6 +155,31 @@ static void listen_inside(struct proxy *proxy, const struct control_listen *list
     fd_close(&sockets[i].fd);
 }
 
+/* Another proxy, should this one die, has to know what the user has said. */
+static void grow(struct proxy *proxy, const char *rule)
+{
+  struct policy *grown = NULL;
+  struct err err = ERR_INIT;
+
+  if (policy_extend(proxy->grown ? proxy->grown : proxy->request->policy, rule, "--ask", &err, &grown) < 0) {
+    log_line(LOG_WARNING, "--ask: %s", err.message);
+    return;
+  }
+  policy_free(proxy->grown);
+  proxy->grown = grown;
+}
+
+void proxy_answer(void *data, const struct control_answer *answer)
+{
+  struct proxy *proxy = data;
+
+  if (answer->asked == DECIDE_ASKED_RUN || answer->asked == DECIDE_ASKED_PROJECT)
+    grow(proxy, answer->rule);
+  /* It reads all the time: a full socket means that it hangs. */
+  if (proxy->control >= 0 && send(proxy->control, answer, sizeof *answer, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+    log_line(LOG_WARNING, "sbx-proxy does not take an answer; connections that wait for it hang");
+}
+
 void proxy_read(struct proxy *proxy, struct summary *summary)
 {
   for (;;) {
@@ -168,6 +197,8 @@ void proxy_read(struct proxy *proxy, struct summary *summary)
       summary_add(summary, &message.denied);
     else if (message.type == CONTROL_LISTEN && (size_t)n == sizeof message.listen)
       listen_inside(proxy, &message.listen);
+    else if (message.type == CONTROL_ASK && (size_t)n == sizeof message.ask)
+      ask_take(proxy->ask, &message.ask);
     else if (message.type == CONTROL_FAILED && (size_t)n == sizeof message.failed)
       log_line(LOG_ERROR, "sbx-proxy: %.*s", (int)sizeof message.failed.message, message.failed.message);
   }
@@ -178,6 +209,7 @@ void proxy_reaped(struct proxy *proxy, struct summary *summary, int status)
   if (proxy->control >= 0)
     proxy_read(proxy, summary);
   fd_close(&proxy->control);
+  ask_forget(proxy->ask);
   proxy->pid = -1;
   if (WIFSIGNALED(status))
     log_line(LOG_ERROR, "sbx-proxy was killed by signal %d; connections through it are cut", WTERMSIG(status));

@@ -2,11 +2,14 @@
 #ifndef SBX_RUN_PROXY_H
 #define SBX_RUN_PROXY_H
 
+#include "run/ask.h"
 #include "run/run.h"
 #include "run/summary.h"
 
 struct proxy {
   const struct run_request *request;
+  struct ask *ask; /* whose questions to ask */
+  struct policy *grown; /* the policy with what the user has allowed meanwhile, or NULL */
   const char *run_id;
   int audit; /* opened before the start because it was asked for by name; else -1. The caller's */
   int *listeners; /* one for each of the plan's, the caller's array; all -1 when the network was given up */
@@ -23,7 +26,11 @@ struct proxy {
 /* Starts sbx-proxy and hands it the policy, the audit and the listeners. 0 or -errno. */
 int proxy_start(struct proxy *proxy, struct err *err);
 
-/* Reads what the proxy has to say; call when proxy->control is readable. Denials go to the summary. */
+/* Takes the answer to a question (data is the proxy): for ask_open(). */
+void proxy_answer(void *data, const struct control_answer *answer);
+
+/* Reads what the proxy has to say; call when proxy->control is readable. Denials go to the summary,
+ * questions to ask. */
 void proxy_read(struct proxy *proxy, struct summary *summary);
 
 /* The proxy's process has ended, with this waitpid(2) status. Afterwards proxy_start may be called again; past a few

@@ -20,6 +20,19 @@ enum run_summary {
   RUN_SUMMARY_NEVER,
 };
 
+/* Who is asked about a target that no rule names (--ask). */
+enum ask_channel {
+  ASK_NOBODY,
+  ASK_FD, /* whoever is at the other end of a descriptor */
+};
+
+struct ask_setup {
+  enum ask_channel channel;
+  int fd; /* ASK_FD: open for reading and writing */
+  uint64_t answer_ms; /* after so long the answer is no */
+  const char *project_file; /* where a rule goes that is allowed for the project */
+};
+
 struct run_request {
   const struct policy *policy;
   const struct facts *facts;
@@ -29,6 +42,7 @@ struct run_request {
   size_t keep_count;
   int audit_fd; /* where the audit goes; -1: the file that policy or state directory name */
   enum run_summary summary;
+  struct ask_setup ask;
 };
 
 /* Runs the command to its end and returns the exit status for sbx: the command's (0..255), 128+n for signal n, or one

@@ -155,17 +155,24 @@ static void start_proxy(struct state *state)
   proxy_give_up(proxy);
 }
 
+static int earlier_ms(int a, int b)
+{
+  return a < 0 || (b >= 0 && b < a) ? b : a;
+}
+
 static int wait_ms(const struct state *state)
 {
   uint64_t now = clock_mono_ns();
+  int asked = ask_wait_ms(state->supervise->ask);
 
   if (state->has_pending)
     return SUPERVISE_PENDING_MS;
   if (!state->deadline_ns)
-    return -1;
+    return asked;
   if (state->deadline_ns <= now)
     return 0;
-  return (int)((state->deadline_ns - now) / 1000000 > 60000 ? 60000 : (state->deadline_ns - now) / 1000000 + 1);
+  now = (state->deadline_ns - now) / 1000000;
+  return earlier_ms(asked, now > 60000 ? 60000 : (int)now + 1);
 }
 
 static void keep_time(struct state *state)
@@ -194,26 +201,30 @@ int supervise_wait(struct supervise *supervise, bool *ret_timed_out)
     state.deadline_ns = clock_mono_ns() + supervise->timeout_ms * UINT64_C(1000000);
   reap(&state);
   while (!state.ended) {
-    struct pollfd fds[2 + CONTROL_FRONTS_MAX] = {
+    struct pollfd fds[3 + CONTROL_FRONTS_MAX] = {
       { .fd = supervise->signals, .events = POLLIN },
       { .fd = proxy->control, .events = POLLIN },
+      { .fd = ask_poll_fd(supervise->ask), .events = POLLIN },
     };
-    nfds_t count = 2;
+    nfds_t count = 3;
     bool waiting = false;
 
     /* While a proxy runs it accepts by itself. */
     for (size_t i = 0; i < proxy->listener_count && proxy->pid < 0; i++)
       fds[count++] = (struct pollfd){ .fd = proxy->listeners[i], .events = POLLIN };
     if (poll(fds, count, wait_ms(&state)) > 0) {
-      for (nfds_t i = 2; i < count; i++)
+      for (nfds_t i = 3; i < count; i++)
         waiting |= fds[i].revents != 0;
       if (fds[1].revents)
         proxy_read(proxy, supervise->summary);
+      if (fds[2].revents)
+        ask_read(supervise->ask);
       if (waiting)
         start_proxy(&state);
       if (fds[0].revents)
         read_signals(&state);
     }
+    ask_expire(supervise->ask);
     pass_pending(&state);
     keep_time(&state);
   }

@@ -15,6 +15,11 @@
  *   proxy -> sbx CONTROL_LISTEN    any time after READY; at most one   -
  *                                  is open
  *   sbx -> proxy CONTROL_LISTENER  the answer to each CONTROL_LISTEN    up to two listening sockets
+ *   proxy -> sbx CONTROL_ASK       any time after READY, where START     -
+ *                                  has ask; LIMITS_ASK_PENDING are
+ *                                  open at most
+ *   sbx -> proxy CONTROL_ANSWER    the answer to each CONTROL_ASK, in    -
+ *                                  any order, after a bounded time
  *   sbx -> proxy end of file       any time: the proxy writes what it    -
  *                                  owes the audit and exits 0
  *
@@ -37,6 +42,8 @@ enum control_type {
   CONTROL_DENIED,
   CONTROL_LISTEN,
   CONTROL_LISTENER,
+  CONTROL_ASK,
+  CONTROL_ANSWER,
 };
 
 enum control_front {
@@ -54,6 +61,7 @@ struct control_start {
   uint32_t fronts[CONTROL_FRONTS_MAX]; /* enum control_front of the listener in the same place */
   uint16_t forward_ports[CONTROL_FRONTS_MAX]; /* CONTROL_FRONT_FORWARD only */
   uint32_t has_v6; /* IPv6 addresses are local to the sandbox as well */
+  uint32_t ask; /* the user can be asked about a target that no rule names */
   char run_id[CONTROL_RUN_ID_BYTES]; /* names the run in the audit; NUL-terminated */
 };
 
@@ -81,6 +89,24 @@ struct control_denied {
   uint32_t port; /* 0 where the request named none */
   char host[256]; /* as the client named it, canonical where it could be parsed */
   char fix[512]; /* decide_fix() */
+};
+
+/* Asks whether a target may be reached. */
+struct control_ask {
+  uint32_t type;
+  uint32_t id; /* not used before by this proxy */
+  uint32_t reason; /* enum reason of policy/decide.h */
+  uint32_t port;
+  char host[256]; /* canonical */
+};
+
+/* What the user says. The rule is sbx's, made from the host and port that were asked about, and parsed by the proxy as
+ * every rule is. */
+struct control_answer {
+  uint32_t type;
+  uint32_t id;
+  uint32_t asked; /* enum decide_asked of policy/decide.h */
+  char rule[320]; /* NUL-terminated */
 };
 
 #endif

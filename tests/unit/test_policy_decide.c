@@ -214,6 +214,85 @@ static void test_resolved_addresses(void **state)
   check_rows(rows, MEM_COUNT(rows));
 }
 
+/* Only the want of a rule for a public target is a question to the user. */
+static void test_what_may_be_asked(void **state)
+{
+  static const struct {
+    const char *allow;
+    const char *deny;
+    const char *target;
+    const char *rule; /* that would let it pass; NULL: not asked about */
+  } rows[] = {
+    { "", "", "api.test", "api.test" },
+    { "", "", "api.test:80", "api.test" },
+    { "", "", "api.test:5432", "api.test:5432" },
+    { NAME_RULE, "", "api.test:5432", "api.test:5432" },
+    { "", "", "192.0.2.1", "192.0.2.1" },
+    { "", "", "[2001:db8::1]:22", "[2001:db8::1]:22" },
+    { NAME_RULE, "", "api.test", NULL },
+    { "", NAME_RULE, "api.test", NULL },
+    { "", "\"*:*\"", "192.0.2.1:22", NULL },
+    { "", "", "localhost", NULL },
+    { "", "", "a.localhost:8080", NULL },
+    { "", "", "127.0.0.1", NULL },
+    { "", "", "[::1]:80", NULL },
+    { "", "", "10.0.0.1", NULL },
+    { "\"10.0.0.1:80\"", "", "10.0.0.1:81", NULL },
+    { "", "", "169.254.169.254", NULL },
+    { "", "", "[::ffff:10.0.0.1]", NULL },
+    { "", "", "0.0.0.0:80", NULL },
+  };
+
+  (void)state;
+  for (size_t i = 0; i < MEM_COUNT(rows); i++) {
+    policy_autofree struct policy *policy = policy_of(rows[i].allow, rows[i].deny, "proxy");
+    policy_autofree struct policy *grown = NULL;
+    buf_autofree struct buf rule = BUF_INIT(512);
+    struct verdict verdict;
+    struct host host;
+    uint16_t port;
+
+    assert_int_equal(host_parse_target(span_of(rows[i].target), 443, NULL, &host, &port), 0);
+    verdict = decide_target(policy, &host, port);
+    if (decide_may_ask(&verdict, &host) != (rows[i].rule != NULL))
+      fail_msg("row %zu, %s", i, rows[i].target);
+    if (!rows[i].rule)
+      continue;
+    decide_rule(&host, port, &rule);
+    assert_string_equal(rule.data, rows[i].rule);
+    assert_int_equal(policy_extend(policy, rule.data, "--ask", NULL, &grown), 0);
+    assert_int_equal(grown->allow.count, policy->allow.count + 1);
+    verdict = decide_target(grown, &host, port);
+    assert_true(verdict.allow);
+    assert_string_equal(verdict.rule->origin.file, "--ask");
+  }
+}
+
+/* The user's word about a name is none about the places that it leads to. */
+static void test_addresses_of_what_was_asked(void **state)
+{
+  policy_autofree struct policy *policy = policy_of("", "\"198.51.100.0/24\"", "proxy");
+  const struct verdict once = { .allow = true, .reason = REASON_ALLOWED, .asked = DECIDE_ASKED_ONCE };
+  static const struct {
+    const char *addr;
+    enum reason reason;
+  } rows[] = {
+    { "192.0.2.1", REASON_ALLOWED },          { "10.0.0.1", REASON_ADDRESS_PRIVATE },
+    { "127.0.0.1", REASON_ADDRESS_LOOPBACK }, { "169.254.169.254", REASON_ADDRESS_METADATA },
+    { "198.51.100.1", REASON_DENY_RULE },
+  };
+  struct host host;
+
+  (void)state;
+  assert_int_equal(host_parse(SPAN("api.test"), NULL, &host), 0);
+  for (size_t i = 0; i < MEM_COUNT(rows); i++) {
+    struct addr addr;
+
+    assert_int_equal(addr_parse(span_of(rows[i].addr), &addr), 0);
+    assert_int_equal(decide_addr_of(policy, &once, &host, &addr, 443).reason, rows[i].reason);
+  }
+}
+
 static void test_modes(void **state)
 {
   struct policy *none = policy_of(NAME_RULE, "", "none");
@@ -407,6 +486,8 @@ int main(void)
     cmocka_unit_test(test_names),
     cmocka_unit_test(test_literals),
     cmocka_unit_test(test_resolved_addresses),
+    cmocka_unit_test(test_what_may_be_asked),
+    cmocka_unit_test(test_addresses_of_what_was_asked),
     cmocka_unit_test(test_modes),
     cmocka_unit_test(test_reason_words),
     cmocka_unit_test(test_fix),

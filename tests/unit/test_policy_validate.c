@@ -168,6 +168,29 @@ static void test_secrets_stay_out_of_messages(void **state)
 }
 
 /* Tens of thousands of equal and unequal items, as a hostile workspace may hold them. */
+/* One rule more, and all else as it was, origins included. */
+static void test_extended(void **state)
+{
+  policy_autofree struct policy *policy = make_policy(
+      "{\"network\": {\"allow\": [\"a.test\"], \"deny\": [\"b.test\"]}, \"env\": {\"set\": {\"A\": \"b\"}}, "
+      "\"limits\": {\"timeout\": \"5m\"}, \"filesystem\": {\"home\": \"tmpfs\"}}");
+  policy_autofree struct policy *same = NULL;
+  policy_autofree struct policy *more = NULL;
+  struct err err = ERR_INIT;
+  mem_autofree char *before = make_print(policy, true);
+  mem_autofree char *after = NULL;
+
+  (void)state;
+  assert_int_equal(policy_extend(policy, "a.test", "--ask", &err, &same), 0);
+  after = make_print(same, true);
+  assert_string_equal(before, after);
+  assert_int_equal(policy_extend(policy, "c.test:7", "--ask", &err, &more), 0);
+  assert_int_equal(more->allow.count, policy->allow.count + 1);
+  assert_string_equal(more->allow.items[more->allow.count - 1].text, "c.test:7");
+  assert_int_equal(more->timeout_ms, policy->timeout_ms);
+  assert_int_equal(policy_extend(policy, "c.test/x", "--ask", &err, &more), -EINVAL);
+}
+
 static void test_many_items(void **state)
 {
   struct buf text = BUF_INIT(4 * 1024 * 1024);
@@ -207,9 +230,13 @@ static void test_long_values(void **state)
 int main(void)
 {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_refused_values),       cmocka_unit_test(test_accepted_values),
-    cmocka_unit_test(test_empty_policy),         cmocka_unit_test(test_secrets_stay_out_of_messages),
-    cmocka_unit_test(test_rules_without_effect), cmocka_unit_test(test_many_items),
+    cmocka_unit_test(test_extended),
+    cmocka_unit_test(test_refused_values),
+    cmocka_unit_test(test_accepted_values),
+    cmocka_unit_test(test_empty_policy),
+    cmocka_unit_test(test_secrets_stay_out_of_messages),
+    cmocka_unit_test(test_rules_without_effect),
+    cmocka_unit_test(test_many_items),
     cmocka_unit_test(test_long_values),
   };
 

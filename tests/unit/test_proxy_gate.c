@@ -13,6 +13,7 @@ static void check(const char *name, uint16_t port, const char *found, const char
   buf_autofree struct buf out = BUF_INIT(1024);
   struct addr addrs[LIMITS_ADDRESSES];
   struct gate_addrs passed;
+  struct verdict target;
   struct verdict verdict;
   struct host host;
   struct span rest = span_of(found);
@@ -22,7 +23,8 @@ static void check(const char *name, uint16_t port, const char *found, const char
   assert_int_equal(host_parse(span_of(name), NULL, &host), 0);
   while (span_split(&rest, ' ', &part))
     assert_int_equal(addr_parse(part, &addrs[count++]), 0);
-  verdict = gate_judge_addrs(policy, &host, port, addrs, count, &passed);
+  target = decide_target(policy, &host, port);
+  verdict = gate_judge_addrs(policy, &target, &host, port, addrs, count, &passed);
   assert_int_equal(verdict.allow, passed.count > 0);
   for (size_t i = 0; i < passed.count; i++) {
     buf_append_str(&out, i ? " " : "");
