@@ -7,6 +7,7 @@
 #include "run/ask.h"
 #include "run/audit_file.h"
 #include "run/limits.h"
+#include "run/program.h"
 #include "run/proxy.h"
 #include "run/summary.h"
 #include "run/supervise.h"
@@ -20,6 +21,8 @@
 #include <sys/stat.h>
 #include <termios.h>
 #include <unistd.h>
+
+#define NOT_EXECUTED_BYTES (32 * 1024)
 
 /* The directory that stands for hidden ones. */
 static int make_closed(const struct facts *facts, struct err *err, char **ret_path)
@@ -150,6 +153,23 @@ static void tell_replaced(const struct plan *plan)
   }
 }
 
+/* The engine gave up after it was released: over the program, or over the last steps of the isolation (P1). It has no
+ * word for the difference, so we look whether the program explains it. */
+static int tell_not_executed(const struct plan *plan)
+{
+  buf_autofree struct buf why = BUF_INIT(NOT_EXECUTED_BYTES);
+
+  if (program_is_broken(plan, &why) && why.data) {
+    log_line(LOG_ERROR, "%s: could not be executed inside: %s", plan->program, why.data);
+    return RUN_EXIT_NOT_EXECUTABLE;
+  }
+  log_line(LOG_ERROR,
+           "isolation: the sandbox was not finished, and %s was not started (the cause stands above); "
+           "`sbx doctor` tells more",
+           plan->program);
+  return RUN_EXIT_FAILED;
+}
+
 static int report_end(const struct run_request *request, struct engine_run *run, int status, bool timed_out)
 {
   int exit_status = RUN_EXIT_FAILED;
@@ -161,11 +181,7 @@ static int report_end(const struct run_request *request, struct engine_run *run,
   }
   if (executed || exit_status > 128) /* or a signal was quicker than the command's execve */
     return exit_status;
-  log_line(LOG_ERROR,
-           "%s: could not be executed inside (the program or its interpreter is not visible there, or is for "
-           "another machine)",
-           request->plan->program);
-  return RUN_EXIT_NOT_EXECUTABLE;
+  return tell_not_executed(request->plan);
 }
 
 static int run_started(const struct run_request *request, struct engine_run *run, int audit, int signals)

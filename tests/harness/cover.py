@@ -1,6 +1,7 @@
-"""Plays a machine on which a file is missing: a program in a mount namespace where an empty one lies over it.
+"""Plays a machine on which a file is missing, or is another one: a program in a mount namespace where an empty one, or
+SOURCE, lies over it.
 
-    python3 cover.py PATH... -- COMMAND...
+    python3 cover.py [SOURCE=]PATH... -- COMMAND...
 """
 import os
 import sys
@@ -20,8 +21,9 @@ def main():
     split = sys.argv.index("--")
     space.unshare(space.CLONE_NEWNS)
     space.mount("none", "/", None, space.MS_REC | space.MS_PRIVATE)
-    for path in sys.argv[1:split]:
-        space.mount("/dev/null", os.path.realpath(path), None, space.MS_BIND)
+    for word in sys.argv[1:split]:
+        source, _, path = word.rpartition("=")
+        space.mount(source or "/dev/null", os.path.realpath(path), None, space.MS_BIND)
     os.execvp(sys.argv[split + 1], sys.argv[split + 1:])
 
 
