@@ -1,6 +1,6 @@
 # bash completion for sbx. tests/lint/completions.py holds the words against `sbx run --help`.
 
-_sbx_commands='run shell check show why log doctor trust init'
+_sbx_commands='run shell check show why log learn doctor trust init'
 _sbx_run_options='--policy --profile --workspace --allow --deny --network --forward --publish --read --write --hide
   --unprotect --home --unix-socket --env --fd --syscalls --memory --cpus --pids --timeout --ask --ask-timeout --engine
   --audit --summary --dry-run --json -q --quiet -v --verbose --help'
@@ -9,7 +9,7 @@ _sbx_run_options='--policy --profile --workspace --allow --deny --network --forw
 _sbx_value()
 {
   case $1 in
-  --policy | --audit) compopt -o filenames && mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
+  --policy | --audit | -o | --output) compopt -o filenames && mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
   --workspace) compopt -o filenames && mapfile -t COMPREPLY < <(compgen -d -- "$cur") ;;
   --read | --write | --hide | --unprotect | --unix-socket)
     compopt -o filenames && mapfile -t COMPREPLY < <(compgen -f -- "$cur")
@@ -70,7 +70,7 @@ _sbx()
     return
   fi
   case ${COMP_WORDS[1]} in
-  run | shell) _sbx_run ;;
+  run | shell | learn) _sbx_run ;;
   show | why)
     _sbx_value "$prev" || mapfile -t COMPREPLY < <(compgen -W "$_sbx_run_options --plan --write" -- "$cur")
     ;;

@@ -1,8 +1,8 @@
 # fish completion for sbx. tests/lint/completions.py holds the words against `sbx run --help`.
 
-set -l commands run shell check show why log doctor trust init
-set -l policy '__fish_seen_subcommand_from run shell show why'
-set -l run '__fish_seen_subcommand_from run shell'
+set -l commands run shell check show why log learn doctor trust init
+set -l policy '__fish_seen_subcommand_from run shell show why learn'
+set -l run '__fish_seen_subcommand_from run shell learn'
 
 complete -c sbx -f
 complete -c sbx -n "not __fish_seen_subcommand_from $commands" -a run -d 'Run a command in a sandbox'
@@ -11,6 +11,7 @@ complete -c sbx -n "not __fish_seen_subcommand_from $commands" -a check -d 'Repo
 complete -c sbx -n "not __fish_seen_subcommand_from $commands" -a show -d 'Print the policy or the plan'
 complete -c sbx -n "not __fish_seen_subcommand_from $commands" -a why -d 'Say whether a target is allowed, and why'
 complete -c sbx -n "not __fish_seen_subcommand_from $commands" -a log -d 'Print the audit'
+complete -c sbx -n "not __fish_seen_subcommand_from $commands" -a learn -d 'Run a command and print the policy that it needs'
 complete -c sbx -n "not __fish_seen_subcommand_from $commands" -a doctor -d 'Check this machine'
 complete -c sbx -n "not __fish_seen_subcommand_from $commands" -a trust -d 'Accept the policy of a workspace'
 complete -c sbx -n "not __fish_seen_subcommand_from $commands" -a init -d 'Write a first policy'
@@ -49,6 +50,7 @@ complete -c sbx -n "$run" -a '(__fish_complete_subcommand)'
 
 complete -c sbx -n '__fish_seen_subcommand_from show' -l plan -d 'Print the plan'
 complete -c sbx -n '__fish_seen_subcommand_from why' -l write -d 'Ask for writing'
+complete -c sbx -n '__fish_seen_subcommand_from learn' -s o -l output -r -F -d 'Write the policy to a file'
 complete -c sbx -n '__fish_seen_subcommand_from log' -s f -l follow -d 'Go on printing'
 complete -c sbx -n '__fish_seen_subcommand_from check log doctor' -l json -d 'Print JSON'
 complete -c sbx -n '__fish_seen_subcommand_from check' -F

@@ -2,7 +2,9 @@
 #ifndef SBX_CMD_CMD_H
 #define SBX_CMD_CMD_H
 
+#include "cmd/context.h"
 #include "cmd/opts.h"
+#include "plan/plan.h"
 #include "policy/policy.h"
 
 struct cmd {
@@ -23,6 +25,16 @@ int cmd_trust(const struct opts *opts, char *const *args);
 int cmd_why(const struct opts *opts, char *const *args);
 int cmd_log(const struct opts *opts, char *const *args);
 int cmd_doctor(const struct opts *opts, char *const *args);
+int cmd_learn(const struct opts *opts, char *const *args);
+
+/* Starts what the plan says and waits for its end: what `run` does once all is planned. audit_fd: where the audit goes
+ * instead, or -1. *ret_started is whether the command can have run. Returns the exit status. */
+int cmd_start(const struct opts *opts, const struct context *context, const struct plan *plan, int audit_fd,
+              bool *ret_started);
+
+/* Tells what a plan has to say, and why there is none: returns the exit status for that. */
+void cmd_tell_plan(const struct plan *plan);
+int cmd_fail_plan(const struct err *err, bool about_command);
 
 /* Where sbx-proxy is: beside us, as in a build tree, else where it was installed, whether it is there or not.
  * 0 or -ENOMEM. Caller frees. */

@@ -161,6 +161,24 @@ int context_load(const struct opts *opts, struct err *err, struct context *conte
   return r < 0 ? r : policy_validate(context->layers, err, &context->notes, &context->policy);
 }
 
+int context_widen(struct context *context, const char *const *rules, size_t count, const char *option, struct err *err,
+                  struct policy **ret_before)
+{
+  strv_autofree struct strv notes = STRV_INIT;
+  struct policy *wider = NULL;
+  int r = 0;
+
+  for (size_t i = 0; i < count && r == 0; i++)
+    r = layers_add_option(context->layers, keys_at(KEY_ALLOW)->path, rules[i], option, err);
+  if (r == 0)
+    r = policy_validate(context->layers, err, &notes, &wider);
+  if (r < 0)
+    return r;
+  *ret_before = context->policy;
+  context->policy = wider;
+  return 0;
+}
+
 void context_tell(const struct context *context)
 {
   for (size_t i = 0; i < context->notes.count; i++)

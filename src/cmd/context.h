@@ -24,6 +24,11 @@ void context_free(struct context *context);
 /* Reads the caller and every layer, and makes the policy. 0 or -errno. */
 int context_load(const struct opts *opts, struct err *err, struct context *context);
 
+/* Makes the policy anew, with count more rules in network.allow; *ret_before gets the policy as it was. option is what
+ * their origin is called. 0 or -errno. */
+int context_widen(struct context *context, const char *const *rules, size_t count, const char *option, struct err *err,
+                  struct policy **ret_before);
+
 /* Prints the notes. */
 void context_tell(const struct context *context);
 

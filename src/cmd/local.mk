@@ -14,6 +14,8 @@ sbx_SOURCES = \
   src/cmd/doctor_mend.c \
   src/cmd/doctor_place.c src/cmd/doctor_place.h \
   src/cmd/doctor_selftest.c \
+  src/cmd/learn.c \
+  src/cmd/learn_hosts.c src/cmd/learn_hosts.h \
   src/cmd/log.c \
   src/cmd/main.c \
   src/cmd/nested.c src/cmd/nested.h \

@@ -18,6 +18,8 @@ static const struct cmd commands[] = {
   { "why", OPTS_FOR_WHY, "[options] HOST[:PORT]|URL|PATH", "say whether the command may reach a host or a path",
     cmd_why },
   { "log", OPTS_FOR_LOG, "[options] [RUN]", "print what runs asked of the network", cmd_log },
+  { "learn", OPTS_FOR_LEARN, "[options] [--] COMMAND [ARG]...", "run a command and print the policy that it needs",
+    cmd_learn },
   { "doctor", OPTS_FOR_DOCTOR, "[--json] | attempt WAY [TARGET]", "check this machine, and whether sandboxes hold",
     cmd_doctor },
   { "trust", OPTS_FOR_TRUST, "[options]", "take .sbx.json, as it is now, as your own word", cmd_trust },

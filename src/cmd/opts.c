@@ -9,7 +9,8 @@
 #include <stdlib.h>
 
 #define OPTS_SETTINGS_MAX 65536
-#define OPTS_POLICY (OPTS_FOR_RUN | OPTS_FOR_SHELL | OPTS_FOR_CHECK | OPTS_FOR_SHOW | OPTS_FOR_WHY)
+#define OPTS_POLICY (OPTS_FOR_RUN | OPTS_FOR_SHELL | OPTS_FOR_CHECK | OPTS_FOR_SHOW | OPTS_FOR_WHY | OPTS_FOR_LEARN)
+#define OPTS_START (OPTS_FOR_RUN | OPTS_FOR_SHELL | OPTS_FOR_LEARN)
 
 enum opts_id {
   OPTS_ID_POLICY,
@@ -26,6 +27,7 @@ enum opts_id {
   OPTS_ID_PLAN,
   OPTS_ID_MAY_WRITE,
   OPTS_ID_FOLLOW,
+  OPTS_ID_OUTPUT,
   OPTS_ID_HELP,
 };
 
@@ -43,18 +45,18 @@ static const struct option own_options[] = {
   { OPTS_ID_POLICY, OPTS_POLICY, "--policy", 0, "FILE", "add a policy file" },
   { OPTS_ID_WORKSPACE, OPTS_POLICY | OPTS_FOR_INIT | OPTS_FOR_TRUST, "--workspace", 0, "DIR",
     "work in this directory instead of the enclosing project" },
-  { OPTS_ID_FD, OPTS_FOR_RUN | OPTS_FOR_SHELL, "--fd", 0, "N", "let the command inherit this descriptor" },
+  { OPTS_ID_FD, OPTS_START, "--fd", 0, "N", "let the command inherit this descriptor" },
   { OPTS_ID_ASK, OPTS_FOR_RUN | OPTS_FOR_SHELL, "--ask", 0, "fd:N", "ask about hosts that no rule names" },
   { OPTS_ID_ASK_TIMEOUT, OPTS_FOR_RUN | OPTS_FOR_SHELL, "--ask-timeout", 0, "DURATION",
     "take no answer in this time for a no" },
-  { OPTS_ID_ENGINE, OPTS_FOR_RUN | OPTS_FOR_SHELL, "--engine", 0, "auto|bwrap", "choose what builds the sandbox" },
-  { OPTS_ID_SUMMARY, OPTS_FOR_RUN | OPTS_FOR_SHELL, "--summary", 0, "auto|always|never",
-    "choose when the end of a run is summed up" },
+  { OPTS_ID_ENGINE, OPTS_START, "--engine", 0, "auto|bwrap", "choose what builds the sandbox" },
+  { OPTS_ID_SUMMARY, OPTS_START, "--summary", 0, "auto|always|never", "choose when the end of a run is summed up" },
   { OPTS_ID_DRY_RUN, OPTS_FOR_RUN | OPTS_FOR_SHELL, "--dry-run", 0, NULL, "print the plan and start nothing" },
   { OPTS_ID_JSON, OPTS_FOR_CHECK | OPTS_FOR_SHOW | OPTS_FOR_DOCTOR | OPTS_FOR_RUN | OPTS_FOR_WHY | OPTS_FOR_LOG,
     "--json", 0, NULL, "print JSON (with run: the plan of --dry-run)" },
   { OPTS_ID_MAY_WRITE, OPTS_FOR_WHY, "--write", 0, NULL, "ask whether the path may be written" },
   { OPTS_ID_FOLLOW, OPTS_FOR_LOG, "--follow", 'f', NULL, "go on printing what is added" },
+  { OPTS_ID_OUTPUT, OPTS_FOR_LEARN, "--output", 'o', "FILE", "write the policy to a file" },
   { OPTS_ID_PLAN, OPTS_FOR_SHOW, "--plan", 0, NULL, "show what the sandbox would be made of" },
   { OPTS_ID_QUIET, OPTS_POLICY | OPTS_FOR_INIT | OPTS_FOR_TRUST, "--quiet", 'q', NULL,
     "print faults and warnings only" },
@@ -72,6 +74,7 @@ void opts_free(struct opts *opts)
   free(opts->settings);
   strv_free(&opts->policy_files);
   free(opts->workspace);
+  free(opts->output);
   *opts = (struct opts)OPTS_INIT;
 }
 
@@ -206,6 +209,10 @@ static int apply_own(struct opts *opts, const struct option *option, const char 
     free(opts->workspace);
     opts->workspace = mem_strndup(value, strlen(value));
     return opts->workspace ? 0 : err_set(err, ENOMEM, "out of memory");
+  case OPTS_ID_OUTPUT:
+    free(opts->output);
+    opts->output = mem_strndup(value, strlen(value));
+    return opts->output ? 0 : err_set(err, ENOMEM, "out of memory");
   case OPTS_ID_FD:
     return add_fd(opts, value, err);
   case OPTS_ID_ASK:

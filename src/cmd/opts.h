@@ -19,6 +19,7 @@ enum opts_command {
   OPTS_FOR_DOCTOR = 1 << 6,
   OPTS_FOR_WHY = 1 << 7,
   OPTS_FOR_LOG = 1 << 8,
+  OPTS_FOR_LEARN = 1 << 9,
 };
 
 #define OPTS_FDS_MAX 32
@@ -35,6 +36,7 @@ struct opts {
   size_t setting_cap;
   struct strv policy_files;
   char *workspace; /* NULL when not given */
+  char *output; /* learn: NULL is standard output */
   int fds[OPTS_FDS_MAX];
   size_t fd_count;
   int audit_fd; /* of --audit fd:N; -1 */

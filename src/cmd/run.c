@@ -37,7 +37,7 @@ int cmd_find_proxy(char **ret_path)
   return *ret_path ? 0 : -ENOMEM;
 }
 
-static void tell_plan(const struct plan *plan)
+void cmd_tell_plan(const struct plan *plan)
 {
   for (size_t i = 0; i < plan->warnings.count; i++)
     log_line(LOG_NOTICE, "%s", plan->warnings.items[i]);
@@ -103,7 +103,8 @@ static int prepare_ask(const struct opts *opts, const struct policy *policy, con
   return 0;
 }
 
-static int start(const struct opts *opts, const struct context *context, const struct plan *plan)
+int cmd_start(const struct opts *opts, const struct context *context, const struct plan *plan, int audit_fd,
+              bool *ret_started)
 {
   mem_autofree char *proxy = NULL;
   mem_autofree char *project = context_project_path(&context->facts);
@@ -112,7 +113,7 @@ static int start(const struct opts *opts, const struct context *context, const s
                                  .plan = plan,
                                  .keep_fds = opts->fds,
                                  .keep_count = opts->fd_count,
-                                 .audit_fd = opts->audit_fd,
+                                 .audit_fd = audit_fd,
                                  .summary = opts->summary };
   struct err err = ERR_INIT;
   int r = project ? check_descriptors(opts, &err) : -ENOMEM;
@@ -131,7 +132,16 @@ static int start(const struct opts *opts, const struct context *context, const s
     return cmd_fail(&err);
   }
   request.proxy_program = proxy;
+  *ret_started = true;
   return run_command(&request);
+}
+
+int cmd_fail_plan(const struct err *err, bool about_command)
+{
+  (void)cmd_fail(err);
+  return about_command && err->code == ENOENT   ? RUN_EXIT_NOT_FOUND
+         : about_command && err->code == EACCES ? RUN_EXIT_NOT_EXECUTABLE
+                                                : RUN_EXIT_FAILED;
 }
 
 int cmd_run(const struct opts *opts, char *const *args)
@@ -140,6 +150,7 @@ int cmd_run(const struct opts *opts, char *const *args)
   plan_autofree struct plan plan = PLAN_INIT;
   struct err err = ERR_INIT;
   bool about_command;
+  bool started = false;
   int r;
 
   if (!args[0]) {
@@ -153,14 +164,10 @@ int cmd_run(const struct opts *opts, char *const *args)
     return cmd_fail(&err);
   context_tell(&context);
   r = planning_make(&context, args, &err, &plan, &about_command);
-  if (r < 0) {
-    (void)cmd_fail(&err);
-    return about_command && r == -ENOENT   ? RUN_EXIT_NOT_FOUND
-           : about_command && r == -EACCES ? RUN_EXIT_NOT_EXECUTABLE
-                                           : RUN_EXIT_FAILED;
-  }
-  tell_plan(&plan);
-  return opts->dry_run ? print_plan(&plan, opts->json) : start(opts, &context, &plan);
+  if (r < 0)
+    return cmd_fail_plan(&err, about_command);
+  cmd_tell_plan(&plan);
+  return opts->dry_run ? print_plan(&plan, opts->json) : cmd_start(opts, &context, &plan, opts->audit_fd, &started);
 }
 
 int cmd_shell(const struct opts *opts, char *const *args)
@@ -202,6 +209,6 @@ int cmd_show(const struct opts *opts, char *const *args)
     return cmd_print_policy(context.policy);
   if (planning_make(&context, no_command, &err, &plan, &about_command) < 0)
     return cmd_fail(&err);
-  tell_plan(&plan);
+  cmd_tell_plan(&plan);
   return print_plan(&plan, opts->json);
 }

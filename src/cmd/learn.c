@@ -1,0 +1,171 @@
+/* learn: runs a command with every public host allowed, and prints the smallest policy that would have let it pass.
+ *
+ * Everything else is as in `run`: files, system calls, privilege, and what the policy denies. Hosts are learnt from the
+ * audit, which is written to a memory file and appended to where it belongs when the run has ended.
+ */
+#include "cmd/cmd.h"
+#include "cmd/context.h"
+#include "cmd/learn_hosts.h"
+#include "cmd/nested.h"
+#include "cmd/planning.h"
+
+#include "base/fd.h"
+#include "policy/limits.h"
+#include "run/audit_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define LEARN_TEXT_BYTES (16 * 1024 * 1024)
+
+/* Every public host. The transparent front listens on the ports that rules name one by one: those below 1024 on every
+ * address, the others on the addresses of each name that is looked up. "*:*" is for programs that use the proxy. */
+static const char *const everything[] = {
+  "*",      "*:21",   "*:22",   "*:25",   "*:110",  "*:143",   "*:389",  "*:465",  "*:587",
+  "*:636",  "*:873",  "*:990",  "*:993",  "*:995",  "*:3306",  "*:5432", "*:5672", "*:6379",
+  "*:8000", "*:8080", "*:8443", "*:9200", "*:9418", "*:27017", "*:*",
+};
+
+struct learn {
+  const struct opts *opts;
+  struct context *context;
+  struct policy *before; /* the user's policy, without everything */
+  int output; /* where the policy goes */
+  int named; /* the audit that the user has named, or -1 */
+  int record; /* the audit of this run */
+};
+
+/* Opened before the start: a command could put a link in its place, and lead us to any file of the user's. */
+static int open_output(const struct opts *opts, struct err *err, int *ret_fd)
+{
+  int fd = opts->output ? open(opts->output, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0666)
+                        : fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+
+  if (fd < 0)
+    return err_set_errno(err, errno, "%s", opts->output ? opts->output : "standard output");
+  *ret_fd = fd;
+  return 0;
+}
+
+static int open_all(struct learn *learn, struct err *err)
+{
+  const struct run_request request = { .policy = learn->context->policy,
+                                       .facts = &learn->context->facts,
+                                       .audit_fd = learn->opts->audit_fd };
+  int r = open_output(learn->opts, err, &learn->output);
+
+  if (r == 0 && audit_is_named(&request)) {
+    learn->named = audit_file_open(&request, err);
+    r = learn->named < 0 ? learn->named : 0;
+  }
+  if (r < 0)
+    return r;
+  learn->record = memfd_create("sbx-learn", MFD_CLOEXEC);
+  if (learn->record < 0 || fcntl(learn->record, F_SETFL, O_APPEND) < 0)
+    return err_set_errno(err, errno, "record");
+  return 0;
+}
+
+static int read_record(struct learn *learn, struct err *err, struct buf *text)
+{
+  int r = lseek(learn->record, 0, SEEK_SET) < 0 ? -errno : fd_read_all(learn->record, text);
+
+  return r < 0 ? err_set_errno(err, -r, "record") : 0;
+}
+
+/* The audit goes where that of `run` would have gone. */
+static int keep_audit(struct learn *learn, struct span text, struct err *err)
+{
+  const struct run_request request = { .policy = learn->context->policy,
+                                       .facts = &learn->context->facts,
+                                       .audit_fd = -1 };
+  int r = 0;
+
+  if (learn->named < 0 && text.len)
+    learn->named = audit_file_open(&request, err);
+  if (text.len)
+    r = learn->named < 0 ? learn->named : fd_write_all(learn->named, text);
+  return r < 0 && !err->code ? err_set_errno(err, -r, "audit") : r;
+}
+
+static void print_list(const char *object, const char *name, const struct strv *list, struct buf *out)
+{
+  if (!list->count)
+    return;
+  buf_printf(out, "  \"%s\": {\n    \"%s\": [", object, name);
+  for (size_t i = 0; i < list->count; i++) {
+    buf_append_str(out, i ? ",\n      " : "\n      ");
+    buf_append_json(out, span_of(list->items[i]));
+  }
+  buf_append_str(out, "\n    ]\n  }\n");
+}
+
+static int write_policy(struct learn *learn, struct err *err)
+{
+  buf_autofree struct buf audit = BUF_INIT(LIMITS_AUDIT_BYTES + 64 * 1024);
+  buf_autofree struct buf text = BUF_INIT(LEARN_TEXT_BYTES);
+  strv_autofree struct strv rules = STRV_INIT;
+  strv_autofree struct strv notes = STRV_INIT;
+  int r = read_record(learn, err, &audit);
+
+  if (r == 0)
+    r = keep_audit(learn, buf_span(&audit), err);
+  if (r == 0)
+    r = learn_hosts(learn->before, buf_span(&audit), err, &rules, &notes);
+  if (r < 0)
+    return r;
+  buf_append_str(&text, "{\n");
+  print_list("network", "allow", &rules, &text);
+  buf_append_str(&text, "}\n");
+  for (size_t i = 0; i < notes.count; i++)
+    log_line(LOG_NOTICE, "%s", notes.items[i]);
+  r = buf_error(&text) ? buf_error(&text) : fd_write_all(learn->output, buf_span(&text));
+  return r < 0 ? err_set_errno(err, -r, "%s", learn->opts->output ? learn->opts->output : "standard output") : 0;
+}
+
+static int run(struct learn *learn, char *const *args)
+{
+  plan_autofree struct plan plan = PLAN_INIT;
+  struct err err = ERR_INIT;
+  bool about_command = false;
+  bool started = false;
+  int status;
+
+  if (learn->context->policy->network == POLICY_NETWORK_HOST)
+    log_line(LOG_NOTICE, "network.mode is \"host\": which hosts are reached cannot be learnt");
+  if (planning_make(learn->context, args, &err, &plan, &about_command) < 0)
+    return cmd_fail_plan(&err, about_command);
+  cmd_tell_plan(&plan);
+  if (open_all(learn, &err) < 0)
+    return cmd_fail(&err);
+  status = cmd_start(learn->opts, learn->context, &plan, learn->record, &started);
+  if (started && write_policy(learn, &err) < 0)
+    return cmd_fail(&err);
+  return status;
+}
+
+int cmd_learn(const struct opts *opts, char *const *args)
+{
+  context_autofree struct context context = CONTEXT_INIT;
+  struct learn learn = { .opts = opts, .context = &context, .output = -1, .named = -1, .record = -1 };
+  struct err err = ERR_INIT;
+  int status;
+
+  if (!args[0])
+    err_set(&err, EINVAL, "learn: no command given; for example: sbx learn -- make test");
+  else if (nested_is_inside())
+    err_set(&err, ENOTSUP, "learn: cannot be done here, inside a sandbox of sbx, whose policy stays as it is");
+  else if (context_load(opts, &err, &context) == 0)
+    (void)context_widen(&context, everything, MEM_COUNT(everything), "learn", &err, &learn.before);
+  if (err.code)
+    return cmd_fail(&err);
+  context_tell(&context);
+  status = run(&learn, args);
+  policy_free(learn.before);
+  fd_close(&learn.output);
+  fd_close(&learn.named);
+  fd_close(&learn.record);
+  return status;
+}
