@@ -9,7 +9,8 @@
  *   HTTPS, SVCB of an allowed name          empty: what they hold would lead past the synthetic address
  *   another type of an allowed name         REFUSED
  *   localhost and below                     the loopback (RFC 6761, 6.3)
- *   a name that is not allowed              NXDOMAIN, told to the audit and the summary
+ *   a name that is not allowed              NXDOMAIN, told to the audit, and to the summary where the type is one of
+ *                                           the four above
  *   the same, and the user can be asked     as of an allowed name: the question comes with the connection, which can
  *                                           wait for a person's answer as long as that takes, and a resolver cannot
  *
@@ -116,11 +117,21 @@ void stub_restore_name(const struct stub *stub, struct host *host)
 
 /* The judgement. */
 
-static void tell_denied(struct stub *stub, const struct host *host, const struct verdict *verdict)
+static bool leads_to_address(const struct dns_query *query)
 {
+  return query->type == DNS_TYPE_A || query->type == DNS_TYPE_AAAA || query->type == DNS_TYPE_HTTPS ||
+         query->type == DNS_TYPE_SVCB;
+}
+
+/* The summary proposes a rule, and a rule gives a name addresses and nothing else: a question for another record, as
+ * apt(8) asks for SRV before anything, is told to the audit alone. */
+static void tell_denied(struct stub *stub, const struct dns_query *query, const struct verdict *verdict)
+{
+  const struct host *host = &query->host;
   struct denial denial = { .verdict = *verdict, .host = host };
 
-  notify_denied(stub->proxy->control, &denial);
+  if (leads_to_address(query))
+    notify_denied(stub->proxy->control, &denial);
   audit_write(stub->proxy->audit, &(struct audit_record){ .event = "lookup",
                                                           .via = "dns",
                                                           .verdict = AUDIT_DENY,
@@ -242,13 +253,13 @@ static bool judge(struct stub_question *question)
   }
   verdict = decide_lookup(stub->proxy->policy, &query->host);
   if (!verdict.allow && !ask_would(stub->proxy->ask, &query->host, LIKELY_PORT, &verdict)) {
-    if (!is_same_lookup(stub, query))
-      tell_denied(stub, &query->host, &verdict);
+    if (!leads_to_address(query) || !is_same_lookup(stub, query))
+      tell_denied(stub, query, &verdict);
     answer(question, DNS_NXDOMAIN, NULL);
     return false;
   }
   if (names_get(stub->names, query->host.name, &fresh, &question->pair) < 0) {
-    tell_denied(stub, &query->host, &(struct verdict){ .reason = REASON_LIMIT });
+    tell_denied(stub, query, &(struct verdict){ .reason = REASON_LIMIT });
     answer(question, DNS_SERVFAIL, NULL);
     return false;
   }
