@@ -147,24 +147,21 @@ static int name_left_out(const struct facts *facts, struct plan *plan)
   return 0;
 }
 
-/* Every spelling that clients read. NO_PROXY names the sandbox's own loopback and nothing else (F51). */
+/* Every spelling that clients read. NO_PROXY names the sandbox's own loopback and nothing else (F51). ALL_PROXY leads
+ * to the HTTP front like the others: httpx, and with it the SDKs that are built on it, raises an error on a SOCKS URL
+ * there, whatever the other variables say. */
 static int set_proxy(struct plan *plan)
 {
   static const char *const names[] = {
-    "http_proxy",      "HTTP_PROXY",       "https_proxy",      "HTTPS_PROXY",
-    "grpc_proxy",      "GRPC_PROXY",       "npm_config_proxy", "npm_config_https_proxy",
+    "http_proxy",      "HTTP_PROXY",       "https_proxy",      "HTTPS_PROXY",      "all_proxy",
+    "ALL_PROXY",       "grpc_proxy",       "GRPC_PROXY",       "npm_config_proxy", "npm_config_https_proxy",
     "YARN_HTTP_PROXY", "YARN_HTTPS_PROXY", "CARGO_HTTP_PROXY", "PIP_PROXY",
   };
   static const char local[] = "localhost,127.0.0.1,::1";
   char url[48];
-  char socks[48];
-  int r;
+  int r = 0;
 
   snprintf(url, sizeof url, "http://127.0.0.1:%u", (unsigned)plan->http_port);
-  snprintf(socks, sizeof socks, "socks5h://127.0.0.1:%u", (unsigned)plan->socks_port);
-  r = set(plan, "ALL_PROXY", socks);
-  if (r == 0)
-    r = set(plan, "all_proxy", socks);
   for (size_t i = 0; i < MEM_COUNT(names) && r == 0; i++)
     r = set(plan, names[i], url);
   if (r == 0)

@@ -154,7 +154,6 @@ int build_network(const struct policy *policy, struct err *err, struct plan *pla
   if (policy->network != POLICY_NETWORK_PROXY)
     return 0;
   plan->http_port = BUILD_HTTP_PORT;
-  plan->socks_port = BUILD_SOCKS_PORT;
   r = add_any(plan, CONTROL_FRONT_HTTP, BUILD_HTTP_PORT, err);
   if (r == 0)
     r = add_any(plan, CONTROL_FRONT_SOCKS5, BUILD_SOCKS_PORT, err);

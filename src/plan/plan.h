@@ -101,7 +101,6 @@ struct plan {
   char *cwd;
   enum plan_network network;
   uint16_t http_port; /* PLAN_NETWORK_PROXY: where the proxy's HTTP front listens inside */
-  uint16_t socks_port; /* the same for SOCKS5 */
   struct plan_listeners listeners; /* PLAN_NETWORK_PROXY */
   bool scope_abstract; /* abstract sockets of the host's network namespace are out of reach (Landlock) */
   bool new_session;

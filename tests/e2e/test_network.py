@@ -84,7 +84,7 @@ def test_denials_are_counted_and_listed_once(sbx):
 
 def test_proxy_variables_in_every_spelling(sbx):
     shown = sbx.python("import os, json; print(json.dumps(dict(os.environ)))").json
-    for name in ("http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY"):
+    for name in ("http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"):
         assert shown[name] == "http://127.0.0.1:3128", shown
     for name in ("no_proxy", "NO_PROXY"):
         for part in ("10.", "192.168", "172.16", ".local", "*"):  # F51

@@ -30,11 +30,6 @@ def test_curl(sbx, lab, option, url):
     assert {r.host for r in lab.requests} == {"origin.test"}
 
 
-def test_all_proxy_variable(sbx):
-    shown = sbx.python("import os; print(os.environ['ALL_PROXY'], os.environ['all_proxy'])").ok().out
-    assert shown == "socks5h://127.0.0.1:1080 socks5h://127.0.0.1:1080\n"
-
-
 def test_reply_codes(sbx, lab):
     """Each outcome has its code (RFC 1928, section 6)."""
     code = SOCKS + """
