@@ -106,8 +106,8 @@ class Connection:
     def send(self, data):
         self.stream.sendall(data)
 
-    def answer(self, body, status="200 OK", fields=()):
-        head = [f"HTTP/1.1 {status}", f"Content-Length: {len(body)}", "Content-Type: text/plain", *fields, "", ""]
+    def answer(self, body, status="200 OK", fields=(), kind="text/plain"):
+        head = [f"HTTP/1.1 {status}", f"Content-Length: {len(body)}", f"Content-Type: {kind}", *fields, "", ""]
         self.send("\r\n".join(head).encode() + body)
 
 
@@ -143,7 +143,7 @@ def echo(connection):
         connection.send(data)
 
 
-def serve_request(connection, request):
+def serve_request(connection, request, sites):
     """Answers one request. Returns whether the connection goes on."""
     path = request.target
     if path.startswith("http://"):
@@ -159,6 +159,8 @@ def serve_request(connection, request):
         echo_upgraded(connection)
         return False
     request.body = connection.body(request)
+    if request.host in sites:
+        return sites[request.host](connection, request)
     return answer_request(connection, request, action, argument)
 
 
@@ -197,10 +199,17 @@ def answer_request(connection, request, action, argument):
 
 
 class Servers:
-    """Starts servers and holds their records: requests, and connections as (kind, address, port)."""
+    """Starts servers and holds their records: requests, and connections as (kind, address, port).
+
+    sites   {host: function}: who answers requests for that Host instead of the pages above. It is called with the
+            connection and the request, body read, and returns whether the connection goes on
+    placed  {(address, port): function}: who serves a connection to that address instead of the port's own server
+    """
 
     def __init__(self):
         self.lock = threading.Lock()
+        self.sites = {}
+        self.placed = {}
         self.requests = []
         self.connections = []
         self.datagrams = []
@@ -229,11 +238,11 @@ class Servers:
                 return  # closed by the test
             threading.Thread(target=self.guard, args=(serve, stream), daemon=True).start()
 
-    @staticmethod
-    def guard(serve, stream):
+    def guard(self, serve, stream):
         with stream:
             try:
-                serve(stream)
+                local = stream.getsockname()
+                self.placed.get((plain_address(local), local[1]), serve)(stream)
             except (OSError, ValueError):
                 pass  # a client may break off or talk nonsense: its own test looks at that
 
@@ -245,7 +254,7 @@ class Servers:
             request = Request(raw, connection)
             with self.lock:
                 self.requests.append(request)
-            if not serve_request(connection, request):
+            if not serve_request(connection, request, self.sites):
                 break
 
     def tls(self, certificate):

@@ -34,6 +34,8 @@ MS_NOSUID = 2
 MS_NODEV = 4
 PR_SET_CHILD_SUBREAPER = 36
 
+GUEST = 61235  # a user beside the one who runs the tests
+
 RESOLVERS = ("192.0.2.53", "2001:db8::53")
 
 
@@ -148,6 +150,7 @@ def make_files(uid):
         lines = file.readlines()
         if not any(line.split(":")[2:3] == [str(uid)] for line in lines):
             lines.append(f"lab:x:{uid}:{uid}:lab:{BASE}/home:/bin/bash\n")
+        lines.append(f"guest:x:{GUEST}:{GUEST}:guest:/nonexistent:/bin/sh\n")
         copy.writelines(lines)
     with open(f"{BASE}/etc/ssh/lab.conf", "w") as file:
         file.write("Host configured.test\n  Port 2222\n")

@@ -42,6 +42,7 @@ PLACES = {
     "refused.test": ["203.0.113.1"],
     "*.wild.test": ["192.0.2.30"],
     "wild.test": ["192.0.2.31"],
+    "*.svc.test": ["192.0.2.40", "2001:db8::40"],
     "alias.test": ["CNAME origin.test"],
     "aliasprivate.test": ["CNAME private.test"],
     "mixed.test": ["10.0.0.1", PUBLIC],
@@ -49,7 +50,7 @@ PLACES = {
 }
 
 TLS_NAMES = ["origin.test", "www.origin.test", "other.test", "evil.test", "alias.test", "hostsfile.test",
-             "v6only.test", "mixed.test", PUBLIC]
+             "v6only.test", "mixed.test", "*.svc.test", PUBLIC]
 
 
 def rebind(_name, kind, count):
@@ -69,7 +70,7 @@ class World:
         self.authority = ca.Authority(f"{space.BASE}/etc/ca")
         self.authority.install(f"{space.BASE}/etc/certs")
         self.servers = origin.Servers()
-        certificate = self.authority.issue("leaf", TLS_NAMES)
+        self.certificate = certificate = self.authority.issue("leaf", TLS_NAMES)
         for port in (80, 8080):
             self.servers.listen(port, self.servers.http)
         for port in (443, 8443):

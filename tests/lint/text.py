@@ -6,7 +6,7 @@ import re
 import sources
 
 BINARY = (".bin", ".pem", ".der", ".png", ".gz")
-TAB_OK = re.compile(r"(^|/)(Makefile(\.am)?|.*\.mk)$")
+TAB_OK = re.compile(r"(^|/)(Makefile(\.am)?|.*\.(mk|go))$")
 # Paths and names that exist on one developer's machine only.
 MACHINE = re.compile(r"(?<![\w.])(/work/(?:main|shared)|/root/\w|/home/(?!\w*(?:dev|user|me|you|ann|alice|bob|u)\b)\w+/)")
 SKIP = re.compile(r"^(tests/wire/|tests/fuzz/corpus/|COPYING$)")
