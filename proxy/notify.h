@@ -1,4 +1,5 @@
-/* notify: tells sbx about a denial, for the summary at the end of the run (CONTROL_DENIED of sys/control.h). */
+/* notify: tells sbx about a denial, or a failure that the client has not been told in words, for the summary at the end
+ * of the run (CONTROL_DENIED of sys/control.h). */
 #ifndef SBX_PROXY_NOTIFY_H
 #define SBX_PROXY_NOTIFY_H
 

@@ -24,7 +24,8 @@ void tell(struct proxy *proxy, const struct tell *what)
     .ms = (clock_mono_ns() - what->begun_ns) / 1000000,
   };
 
-  if (!verdict->allow)
+  /* A failure, too: a reset or a code is all that a client of these fronts has been told. */
+  if (record.verdict != AUDIT_ALLOW)
     notify_denied(proxy->control, &(struct denial){ .verdict = *verdict, .host = what->host, .port = what->port });
   audit_write(proxy->audit, &record);
 }

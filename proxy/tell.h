@@ -1,4 +1,5 @@
-/* tell: what every front but HTTP says about a connection: a line in the audit and, of a denial, the summary's. */
+/* tell: what every front but HTTP says about a connection: a line in the audit and, of a denial or failure, the
+ * summary's. */
 #ifndef SBX_PROXY_TELL_H
 #define SBX_PROXY_TELL_H
 

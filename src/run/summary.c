@@ -59,8 +59,16 @@ void summary_add(struct summary *summary, const struct control_denied *denied)
   summary->more++;
 }
 
+/* What the policy allows and the network does not. */
+static bool is_failure(enum reason reason)
+{
+  return reason >= REASON_RESOLVE_FAILED && reason <= REASON_BAD_RESPONSE;
+}
+
 void summary_print(const struct summary *summary, enum run_summary mode, int exit_status)
 {
+  size_t denials = 0;
+
   if (mode == RUN_SUMMARY_NEVER)
     return;
   for (size_t i = 0; i < summary->count; i++) {
@@ -72,11 +80,13 @@ void summary_print(const struct summary *summary, enum run_summary mode, int exi
     buf_append_escaped(&host, span_of(entry->host));
     if (entry->port)
       snprintf(port, sizeof port, ":%u", (unsigned)entry->port);
-    log_line(LOG_NOTICE, "denied %lux %s%s (%s: %s)%s%s", entry->count, host.data ? host.data : "", port,
-             reason_word(reason), reason_text(reason), *entry->fix ? "; to allow it: " : "", entry->fix);
+    denials += !is_failure(reason);
+    log_line(LOG_NOTICE, "%s %lux %s%s (%s: %s)%s%s", is_failure(reason) ? "failed" : "denied", entry->count,
+             host.data ? host.data : "", port, reason_word(reason), reason_text(reason),
+             *entry->fix ? "; to allow it: " : "", entry->fix);
   }
   if (summary->more)
     log_line(LOG_NOTICE, "denied %lux more", summary->more);
   if (mode == RUN_SUMMARY_ALWAYS)
-    log_line(LOG_NOTICE, "exit status %d, %zu distinct denials", exit_status, summary->count);
+    log_line(LOG_NOTICE, "exit status %d, %zu distinct denials", exit_status, denials);
 }

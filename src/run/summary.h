@@ -1,4 +1,4 @@
-/* summary: what was denied during a run, told at its end (DESIGN 10). */
+/* summary: what was denied during a run, or failed without a word to the client, told at its end (DESIGN 10). */
 #ifndef SBX_RUN_SUMMARY_H
 #define SBX_RUN_SUMMARY_H
 
@@ -25,7 +25,7 @@ struct summary {
 
 void summary_free(struct summary *summary);
 
-/* Counts one denial; equal ones are one entry. The message's texts need not end in NUL. */
+/* Counts one denial or failure; equal ones are one entry. The message's texts need not end in NUL. */
 void summary_add(struct summary *summary, const struct control_denied *denied);
 
 /* Prints one line per entry with its count and what to type, on standard error. */
