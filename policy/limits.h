@@ -15,6 +15,10 @@
 #define LIMITS_HIDE_ENTRIES 1000000 /* directory entries looked at for one pattern */
 #define LIMITS_HIDE_MATCHES 4096 /* matches of all patterns */
 
+/* Ports inside. */
+#define LIMITS_FREE_PORT 1024 /* the first that an unprivileged program may listen on */
+#define LIMITS_RULE_PORTS 16 /* of one rule that the transparent path listens on */
+
 /* Plan. */
 #define LIMITS_PLAN_OPS 65536 /* operations of one plan */
 

@@ -318,10 +318,15 @@ static int validate_unique_all(struct policy *policy)
 static int validate_notes(const struct policy *policy, struct strv *notes)
 {
   bool rules = policy->allow.count > 0 || policy->deny.count > 0;
+  bool host = policy->network == POLICY_NETWORK_HOST;
+  int r = 0;
 
-  if (policy->network == POLICY_NETWORK_HOST && rules)
-    return strv_addf(notes, "network.mode is host: the allow and deny rules have no effect; set it to proxy for them");
-  return 0;
+  if (host && rules)
+    r = strv_addf(notes, "network.mode is host: the allow and deny rules have no effect; set it to proxy for them");
+  if (r == 0 && policy->network != POLICY_NETWORK_PROXY && policy->publish.count > 0)
+    r = strv_addf(notes, "network.mode is %s: network.publish has no effect; set it to proxy for it",
+                  host ? "host" : "none");
+  return r;
 }
 
 static int validate_build(const struct layers *layers, struct strv *notes, struct policy *policy)

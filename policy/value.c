@@ -93,6 +93,15 @@ int value_port_map(const char *text, struct err *err, struct policy_port_map *re
   return 0;
 }
 
+/* Nothing inside has the privilege to listen below 1024 (ip_unprivileged_port_start of a new network namespace). */
+static int value_check_published(const struct policy_port_map *map, struct err *err)
+{
+  if (map->port < LIMITS_FREE_PORT)
+    return err_set(err, EINVAL, "nothing inside can listen on port %u; write HOSTPORT:PORT with a PORT from %d on",
+                   map->port, LIMITS_FREE_PORT);
+  return 0;
+}
+
 /* http://[USER[:PASSWORD]@]HOST:PORT[/] */
 static int value_upstream_url(struct span url, struct err *err)
 {
@@ -196,7 +205,8 @@ int value_check(const struct key *key, const char *name, const char *text, bool 
     rule_free(&rule);
     return r;
   case KEY_TYPE_PORT_MAP:
-    return value_port_map(text, err, &map);
+    r = value_port_map(text, err, &map);
+    return r == 0 && key->id == KEY_PUBLISH ? value_check_published(&map, err) : r;
   case KEY_TYPE_UPSTREAM:
     return value_upstream(text, err, &upstream, &copy);
   case KEY_TYPE_ENV_NAME:

@@ -4,6 +4,7 @@
 #include "proxy/direct.h"
 #include "proxy/http.h"
 #include "proxy/listener.h"
+#include "proxy/publish.h"
 #include "proxy/sniff.h"
 #include "proxy/socks.h"
 
@@ -86,6 +87,9 @@ static void serve(struct conn *conn)
   case CONTROL_FRONT_FORWARD:
     direct_start(conn);
     return;
+  case CONTROL_FRONT_PUBLISH:
+    publish_start(conn);
+    return;
   case CONTROL_FRONT_HTTP:
   case CONTROL_FRONT_DNS_UDP:
   case CONTROL_FRONT_DNS_TCP:
@@ -94,7 +98,7 @@ static void serve(struct conn *conn)
   }
 }
 
-void conn_new(struct proxy *proxy, enum control_front front, uint16_t forward_port, int fd)
+void conn_new(struct proxy *proxy, enum control_front front, uint16_t port, int fd)
 {
   struct conn *conn = mem_calloc(1, sizeof *conn);
 
@@ -115,7 +119,7 @@ void conn_new(struct proxy *proxy, enum control_front front, uint16_t forward_po
   }
   conn->proxy = proxy;
   conn->front = front;
-  conn->forward_port = forward_port;
+  conn->port = port;
   conn->over = proxy->conn_count >= proxy->conn_max;
   conn->next = proxy->conns;
   if (conn->next)

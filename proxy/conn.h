@@ -16,7 +16,7 @@ struct conn {
   struct conn *next;
   struct proxy *proxy;
   enum control_front front;
-  uint16_t forward_port; /* CONTROL_FRONT_FORWARD: of the host's loopback */
+  uint16_t port; /* CONTROL_FRONT_FORWARD: of the host's loopback; CONTROL_FRONT_PUBLISH: of the sandbox's */
   struct sock client;
   struct loop_timer *timer; /* the deadline of whatever the connection waits for */
   bool over; /* accepted past proxy->conn_max, only to be told so */
@@ -26,7 +26,7 @@ struct conn {
 };
 
 /* Takes over an accepted, non-blocking socket; closes it where memory is short. */
-void conn_new(struct proxy *proxy, enum control_front front, uint16_t forward_port, int fd);
+void conn_new(struct proxy *proxy, enum control_front front, uint16_t port, int fd);
 
 /* The connection is served by another from now on; the one before has freed itself. NULL: by none. */
 void conn_serve(struct conn *conn, const struct conn_server *server, void *data);

@@ -27,6 +27,7 @@ struct dial {
   size_t begun; /* attempts made, running or failed */
   size_t running;
   struct dial_result failure; /* the most telling so far */
+  int made[LIMITS_ADDRESSES]; /* sockets for attempts that have not begun; -1: to be made here */
   struct attempt attempts[LIMITS_ADDRESSES];
 };
 
@@ -43,6 +44,8 @@ static void dial_free(struct dial *dial)
 {
   for (size_t i = 0; i < dial->begun; i++)
     attempt_close(&dial->attempts[i]);
+  for (size_t i = 0; i < dial->addrs.count; i++)
+    fd_close(&dial->made[i]);
   loop_timer_free(&dial->stagger);
   free(dial);
 }
@@ -157,7 +160,9 @@ static int begin(struct attempt *attempt, const struct addr *addr)
   int on = 1;
   int r;
 
-  attempt->fd = socket(addr->family == ADDR_V4 ? AF_INET : AF_INET6, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  attempt->fd = fd_steal(&dial->made[attempt - dial->attempts]);
+  if (attempt->fd < 0)
+    attempt->fd = socket(addr->family == ADDR_V4 ? AF_INET : AF_INET6, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   if (attempt->fd < 0)
     return -errno;
   /* A tunnel may be silent for an hour; without probes a peer that has vanished would hold it that long. */
@@ -201,12 +206,22 @@ static void begin_next(struct dial *dial)
 int dial_start(struct loop *loop, const struct gate_addrs *addrs, uint16_t port,
                void (*done)(void *data, const struct dial_result *result), void *data, struct dial **slot)
 {
+  return dial_start_on(loop, addrs, port, NULL, done, data, slot);
+}
+
+int dial_start_on(struct loop *loop, const struct gate_addrs *addrs, uint16_t port, const int *fds,
+                  void (*done)(void *data, const struct dial_result *result), void *data, struct dial **slot)
+{
   struct dial *dial = mem_calloc(1, sizeof *dial);
 
   if (!dial || (addrs->count > 1 && loop_timer_new(loop, on_stagger, dial, &dial->stagger) < 0)) {
+    for (size_t i = 0; fds && i < addrs->count; i++)
+      fd_close(&(int){ fds[i] });
     free(dial);
     return -ENOMEM;
   }
+  for (size_t i = 0; i < addrs->count; i++)
+    dial->made[i] = fds ? fds[i] : -1;
   dial->loop = loop;
   dial->addrs = *addrs;
   dial->port = port;

@@ -24,6 +24,11 @@ struct dial_result {
 int dial_start(struct loop *loop, const struct gate_addrs *addrs, uint16_t port,
                void (*done)(void *data, const struct dial_result *result), void *data, struct dial **slot);
 
+/* The same with sockets that were made elsewhere, one of the right family for each address, unconnected and
+ * non-blocking: fds, which it takes over, also on failure. */
+int dial_start_on(struct loop *loop, const struct gate_addrs *addrs, uint16_t port, const int *fds,
+                  void (*done)(void *data, const struct dial_result *result), void *data, struct dial **slot);
+
 /* Gives up; done is not called. NULL is fine. */
 void dial_cancel(struct dial **slot);
 

@@ -226,7 +226,7 @@ static void set_target(struct direct *direct, const struct addr *addr, uint16_t 
   struct conn *conn = direct->conn;
 
   if (conn->front == CONTROL_FRONT_FORWARD || addr_class_outer(addr) == ADDR_LOOPBACK) {
-    set_loopback(direct, port, conn->front == CONTROL_FRONT_FORWARD ? conn->forward_port : 0);
+    set_loopback(direct, port, conn->front == CONTROL_FRONT_FORWARD ? conn->port : 0);
     return;
   }
   direct->via = "transparent";

@@ -15,8 +15,14 @@
 struct wish {
   struct wish *next;
   bool barrier; /* asks for nothing: tells that those before it are done */
-  struct control_listen message;
+  union {
+    uint32_t type;
+    struct control_listen listen;
+    struct control_sockets sockets;
+  } message;
+  size_t size; /* of the message */
   void (*ready)(void *data);
+  void (*take)(void *data, int *fds, size_t count); /* CONTROL_SOCKETS, instead of ready */
   void *data;
 };
 
@@ -46,7 +52,9 @@ static void finish_first(struct inside *inside)
 
   inside->first = wish->next;
   inside->queued--;
-  if (wish->ready)
+  if (wish->take)
+    wish->take(wish->data, NULL, 0);
+  else if (wish->ready)
     wish->ready(wish->data);
   free(wish);
 }
@@ -68,7 +76,7 @@ static void ask(struct inside *inside)
   if (!inside->first || inside->asked)
     return;
   inside->asked =
-      send(proxy->control, &inside->first->message, sizeof inside->first->message, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0 ||
+      send(proxy->control, &inside->first->message, inside->first->size, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0 ||
       errno != EAGAIN;
   inside->unsent = !inside->asked;
   loop_io_watch(proxy->control_io, LOOP_READ | (inside->unsent ? LOOP_WRITE : 0));
@@ -113,10 +121,26 @@ int inside_listen(struct inside *inside, const struct names_pair *pair, uint16_t
   wish = mem_calloc(1, sizeof *wish);
   if (!wish)
     return -ENOMEM;
-  *wish = (struct wish){ .message = { .type = CONTROL_LISTEN, .port = port }, .ready = ready, .data = data };
-  memcpy(wish->message.v4, pair->v4.bytes, sizeof wish->message.v4);
-  memcpy(wish->message.v6, pair->v6.bytes, sizeof wish->message.v6);
+  *wish = (struct wish){ .message.listen = { .type = CONTROL_LISTEN, .port = port },
+                         .size = sizeof wish->message.listen,
+                         .ready = ready,
+                         .data = data };
+  memcpy(wish->message.listen.v4, pair->v4.bytes, sizeof wish->message.listen.v4);
+  memcpy(wish->message.listen.v6, pair->v6.bytes, sizeof wish->message.listen.v6);
   inside->made++;
+  append(inside, wish);
+  return 0;
+}
+
+int inside_connect(struct inside *inside, void (*take)(void *data, int *fds, size_t count), void *data)
+{
+  struct wish *wish = inside->queued < QUEUE_MAX ? mem_calloc(1, sizeof *wish) : NULL;
+
+  if (!wish)
+    return inside->queued < QUEUE_MAX ? -ENOMEM : -ENOBUFS;
+  *wish = (struct wish){
+    .message.sockets = { .type = CONTROL_SOCKETS }, .size = sizeof wish->message.sockets, .take = take, .data = data
+  };
   append(inside, wish);
   return 0;
 }
@@ -124,25 +148,43 @@ int inside_listen(struct inside *inside, const struct names_pair *pair, uint16_t
 void inside_forget(struct inside *inside, const void *data)
 {
   for (struct wish *wish = inside->first; wish; wish = wish->next) {
-    if (wish->data == data)
-      wish->ready = NULL;
+    if (wish->data != data)
+      continue;
+    wish->ready = NULL;
+    wish->take = NULL;
+  }
+}
+
+static void add_listeners(struct inside *inside, const struct wish *wish, int error, int *fds, size_t count)
+{
+  struct err err = ERR_INIT;
+
+  if (error)
+    log_line(LOG_WARNING, "port %u cannot be listened on inside: %s", wish->message.listen.port, strerror(error));
+  for (size_t i = 0; i < count; i++) {
+    /* It takes the descriptor over. */
+    if (listener_new(inside->proxy, CONTROL_FRONT_TRANSPARENT, 0, fd_steal(&fds[i]), &err) < 0)
+      log_line(LOG_WARNING, "%s", err.message);
   }
 }
 
 void inside_answer(struct inside *inside, int error, int *fds, size_t count)
 {
   struct wish *wish = inside->first;
-  struct err err = ERR_INIT;
 
-  for (size_t i = 0; i < count; i++) {
-    /* It takes the descriptor over. */
-    if (listener_new(inside->proxy, CONTROL_FRONT_TRANSPARENT, 0, fds[i], &err) < 0)
-      log_line(LOG_WARNING, "%s", err.message);
+  if (wish && wish->message.type == CONTROL_LISTEN) {
+    add_listeners(inside, wish, error, fds, count);
+  } else if (wish && wish->take && count) {
+    void (*take)(void *data, int *fds, size_t count) = wish->take;
+
+    wish->take = NULL;
+    take(wish->data, fds, count);
+  } else {
+    for (size_t i = 0; i < count; i++)
+      fd_close(&fds[i]); /* who asked has gone; or nobody did, and sbx answers only what was asked */
   }
   if (!wish)
-    return; /* sbx answers only what was asked */
-  if (error)
-    log_line(LOG_WARNING, "port %u cannot be listened on inside: %s", wish->message.port, strerror(error));
+    return;
   inside->asked = false;
   finish_first(inside);
   ask(inside);

@@ -24,7 +24,7 @@ struct listener {
   struct listener *next;
   struct proxy *proxy;
   enum control_front front;
-  uint16_t forward_port;
+  uint16_t port;
   uint16_t any_port; /* listens on this port of every address; 0: on one address only */
   int fd;
   bool paused;
@@ -71,7 +71,7 @@ static void on_ready(void *data, unsigned events)
       if (listener->front == CONTROL_FRONT_DNS_TCP)
         stub_accept(proxy->stub, fd);
       else
-        conn_new(proxy, listener->front, listener->forward_port, fd);
+        conn_new(proxy, listener->front, listener->port, fd);
       continue;
     }
     /* A client that has gone again is none of our trouble. */
@@ -99,7 +99,7 @@ static uint16_t any_port_of(int fd)
   return own.any.sa_family == AF_INET && own.v4.sin_addr.s_addr == htonl(INADDR_ANY) ? ntohs(own.v4.sin_port) : 0;
 }
 
-int listener_new(struct proxy *proxy, enum control_front front, uint16_t forward_port, int fd, struct err *err)
+int listener_new(struct proxy *proxy, enum control_front front, uint16_t port, int fd, struct err *err)
 {
   struct listener *listener = mem_calloc(1, sizeof *listener);
   int r = listener ? fd_set_nonblock(fd, true) : -ENOMEM;
@@ -117,7 +117,7 @@ int listener_new(struct proxy *proxy, enum control_front front, uint16_t forward
   }
   listener->proxy = proxy;
   listener->front = front;
-  listener->forward_port = forward_port;
+  listener->port = port;
   listener->any_port = any_port_of(fd);
   listener->fd = fd;
   listener->next = proxy->listeners;

@@ -27,6 +27,7 @@ libproxy_a_SOURCES = \
   proxy/names.c proxy/names.h \
   proxy/notify.c proxy/notify.h \
   proxy/proxy.h \
+  proxy/publish.c proxy/publish.h \
   proxy/reach.c proxy/reach.h \
   proxy/relay.c proxy/relay.h \
   proxy/resolve.c proxy/resolve.h \

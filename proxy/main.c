@@ -48,7 +48,7 @@ static void read_control(struct program *program)
 {
   union {
     uint32_t type;
-    struct control_listener listener;
+    struct control_made made;
     struct control_answer answer;
   } message = { .type = 0 };
   int fds[2];
@@ -61,8 +61,8 @@ static void read_control(struct program *program)
   }
   if (n < 0)
     return;
-  if ((size_t)n == sizeof message.listener && message.type == CONTROL_LISTENER) {
-    inside_answer(program->proxy.inside, message.listener.error, fds, count);
+  if ((size_t)n == sizeof message.made && message.type == CONTROL_MADE) {
+    inside_answer(program->proxy.inside, message.made.error, fds, count);
     return;
   }
   if ((size_t)n == sizeof message.answer && message.type == CONTROL_ANSWER)
@@ -119,12 +119,12 @@ static int open_listeners(struct program *program, struct err *err)
     uint32_t front = program->start.fronts[i];
     int r;
 
-    if (front < CONTROL_FRONT_HTTP || front > CONTROL_FRONT_FORWARD)
+    if (front < CONTROL_FRONT_HTTP || front > CONTROL_FRONT_PUBLISH)
       return err_set(err, EPROTO, "control: front %u is not one of this program's", front);
     if (front == CONTROL_FRONT_DNS_UDP)
       r = stub_add_udp(program->proxy.stub, fd_steal(&program->fds[i + 2]), err);
     else
-      r = listener_new(&program->proxy, front, program->start.forward_ports[i], fd_steal(&program->fds[i + 2]), err);
+      r = listener_new(&program->proxy, front, program->start.ports[i], fd_steal(&program->fds[i + 2]), err);
     if (r < 0)
       return r;
   }

@@ -34,8 +34,6 @@
 
 #define TTL_SECONDS 60 /* the pair holds for the run; short, so that a cache that outlives it does no harm */
 #define QUERIES_PER_TURN 64
-#define PORTS_PER_RULE 16 /* as plan/build_network.c has it for literal addresses */
-#define FIRST_FREE_PORT 1024
 #define LIKELY_PORT 443 /* of a lookup, as decide_lookup() has it */
 #define PENDING_MAX 256 /* UDP queries that wait for a listener */
 #define LOOKUPS_MAX 16 /* denied lookups whose other half may follow */
@@ -210,9 +208,9 @@ static void ask_for_ports(struct stub_question *question, const struct policy_ru
   unsigned listed = 0;
 
   for (size_t i = 0; i < rule->port_count; i++) {
-    for (uint32_t port = rule->ports[i].first; port <= rule->ports[i].last && listed < PORTS_PER_RULE; port++) {
+    for (uint32_t port = rule->ports[i].first; port <= rule->ports[i].last && listed < LIMITS_RULE_PORTS; port++) {
       listed++;
-      if (port < FIRST_FREE_PORT || listener_takes_port(question->stub->proxy, (uint16_t)port) ||
+      if (port < LIMITS_FREE_PORT || listener_takes_port(question->stub->proxy, (uint16_t)port) ||
           !decide_target(policy, host, (uint16_t)port).allow)
         continue;
       if (inside_listen(question->stub->proxy->inside, &question->pair, (uint16_t)port, on_listener, question) == 0)

@@ -45,6 +45,9 @@ static void format(const struct doc *line, struct buf *out)
     buf_append_escaped(out, value);
     buf_append_byte(out, ' ');
   }
+  /* A port of the sandbox's own loopback, not of the host's. */
+  if (span_equal_str(member(line, "via"), "publish"))
+    buf_append_str(out, "published ");
   buf_append_escaped(out, member(line, "host"));
   if (member(line, "port").len) {
     buf_append_byte(out, ':');

@@ -8,8 +8,6 @@
 /* What the policy may ask for in a later version is refused now rather than left out in silence. */
 static int refuse_unbuilt(const struct policy *policy, struct err *err)
 {
-  if (policy->publish.count)
-    return err_set(err, ENOTSUP, "network.publish is not available in this version; take it out");
   if (policy->upstream == POLICY_UPSTREAM_URL)
     return err_set(err, ENOTSUP, "network.upstreamProxy with a URL is not available in this version; take it out");
   return 0;

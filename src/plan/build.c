@@ -77,6 +77,8 @@ int plan_build(const struct policy *policy, const struct facts *facts, char *con
   if (r == 0)
     r = build_network(policy, err, plan);
   if (r == 0)
+    r = build_publish(policy, err, plan);
+  if (r == 0)
     r = build_env(policy, facts, err, plan);
   if (r < 0)
     return r;

@@ -17,13 +17,11 @@
  */
 #include "plan/build.h"
 #include "plan/ops.h"
+#include "policy/limits.h"
 
 #include <errno.h>
 
-#define FIRST_FREE_PORT 1024 /* net.ipv4.ip_unprivileged_port_start */
 #define DNS_PORT 53
-/* Ports of one rule that get listeners; the rest of a wider range is reached through the explicit fronts only. */
-#define PORTS_PER_RULE 16
 
 static const struct addr loopback_v4 = { .family = ADDR_V4, .bytes = { 127, 0, 0, 1 } };
 static const struct addr loopback_v6 = { .family = ADDR_V6, .bytes = { [15] = 1 } };
@@ -115,7 +113,7 @@ static int add_port(struct plan *plan, const struct policy_rule *rule, uint16_t 
 
   if (rule->kind == POLICY_HOST_LOCALHOST)
     return add_forward(plan, port, port, err);
-  if (port < FIRST_FREE_PORT)
+  if (port < LIMITS_FREE_PORT)
     return add_any(plan, CONTROL_FRONT_TRANSPARENT, port, err);
   if (rule->kind != POLICY_HOST_PREFIX)
     return 0;
@@ -132,13 +130,13 @@ static int add_rule(struct plan *plan, const struct policy_rule *rule, struct er
 
   for (size_t i = 0; i < rule->port_count; i++) {
     for (uint32_t port = rule->ports[i].first; port <= rule->ports[i].last; port++) {
-      int r = listed++ < PORTS_PER_RULE ? add_port(plan, rule, (uint16_t)port, err) : 1;
+      int r = listed++ < LIMITS_RULE_PORTS ? add_port(plan, rule, (uint16_t)port, err) : 1;
 
       if (r < 0)
         return r;
       if (r > 0)
         return strv_addf(&plan->notes, "network: %s: programs that know no proxy reach only its first %d ports",
-                         rule->text, PORTS_PER_RULE) < 0
+                         rule->text, LIMITS_RULE_PORTS) < 0
                    ? err_set(err, ENOMEM, "out of memory")
                    : 0;
     }

@@ -34,6 +34,7 @@ int build_visible(const struct policy *policy, const struct facts *facts, struct
 int build_protect(const struct policy *policy, const struct facts *facts, struct err *err, struct plan *plan);
 int build_hide(const struct policy *policy, const struct facts *facts, struct err *err, struct plan *plan);
 int build_network(const struct policy *policy, struct err *err, struct plan *plan);
+int build_publish(const struct policy *policy, struct err *err, struct plan *plan);
 int build_env(const struct policy *policy, const struct facts *facts, struct err *err, struct plan *plan);
 
 #endif

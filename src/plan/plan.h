@@ -86,6 +86,17 @@ struct plan_listeners {
   size_t count;
 };
 
+/* A port of the host's loopback that leads to one of the sandbox's. */
+struct plan_publish {
+  uint16_t host_port;
+  uint16_t port;
+};
+
+struct plan_publishes {
+  struct plan_publish items[CONTROL_FRONTS_MAX / 2]; /* one listener on 127.0.0.1, and one on ::1 */
+  size_t count;
+};
+
 struct plan_limits {
   uint64_t memory_bytes; /* 0: none; so the next three */
   uint64_t cpu_milli;
@@ -102,6 +113,7 @@ struct plan {
   enum plan_network network;
   uint16_t http_port; /* PLAN_NETWORK_PROXY: where the proxy's HTTP front listens inside */
   struct plan_listeners listeners; /* PLAN_NETWORK_PROXY */
+  struct plan_publishes publishes; /* PLAN_NETWORK_PROXY */
   bool scope_abstract; /* abstract sockets of the host's network namespace are out of reach (Landlock) */
   bool new_session;
   struct syscalls_options syscalls;

@@ -44,6 +44,9 @@ void plan_print(const struct plan *plan, struct buf *out)
   buf_printf(out, "network  %s", network_name(plan->network));
   if (plan->network == PLAN_NETWORK_PROXY)
     buf_printf(out, "  (HTTP proxy inside on port %u)", (unsigned)plan->http_port);
+  for (size_t i = 0; i < plan->publishes.count; i++)
+    buf_printf(out, "\nnetwork  port %u of the host's loopback leads to port %u inside",
+               (unsigned)plan->publishes.items[i].host_port, (unsigned)plan->publishes.items[i].port);
   buf_printf(out, "\nsyscalls nesting %s, ptrace %s, i386 %s\n", plan->syscalls.nesting ? "on" : "off",
              plan->syscalls.ptrace ? "on" : "off", plan->syscalls.foreign ? "on" : "off");
   print_limits(&plan->limits, out);
@@ -119,7 +122,11 @@ void plan_print_json(const struct plan *plan, struct buf *out)
   json_member(out, "cwd", plan->cwd);
   buf_append_str(out, ",\n  ");
   json_member(out, "network", network_name(plan->network));
-  buf_printf(out, ",\n  \"httpPort\": %u,\n", (unsigned)plan->http_port);
+  buf_printf(out, ",\n  \"httpPort\": %u,\n  \"publish\": [", (unsigned)plan->http_port);
+  for (size_t i = 0; i < plan->publishes.count; i++)
+    buf_printf(out, "%s{\"hostPort\": %u, \"port\": %u}", i ? ", " : "", (unsigned)plan->publishes.items[i].host_port,
+               (unsigned)plan->publishes.items[i].port);
+  buf_append_str(out, "],\n");
   buf_printf(out, "  \"syscalls\": {\"nesting\": %s, \"ptrace\": %s, \"i386\": %s},\n",
              plan->syscalls.nesting ? "true" : "false", plan->syscalls.ptrace ? "true" : "false",
              plan->syscalls.foreign ? "true" : "false");

@@ -9,6 +9,7 @@
 #include "run/limits.h"
 #include "run/program.h"
 #include "run/proxy.h"
+#include "run/publish.h"
 #include "run/summary.h"
 #include "run/supervise.h"
 #include "sys/path.h"
@@ -184,7 +185,8 @@ static int report_end(const struct run_request *request, struct engine_run *run,
   return tell_not_executed(request->plan);
 }
 
-static int run_started(const struct run_request *request, struct engine_run *run, int audit, int signals)
+static int run_started(const struct run_request *request, struct engine_run *run, struct publish *publish, int audit,
+                       int signals)
 {
   struct summary summary = SUMMARY_INIT;
   struct proxy proxy = PROXY_INIT;
@@ -208,6 +210,8 @@ static int run_started(const struct run_request *request, struct engine_run *run
   proxy.audit = audit;
   proxy.listeners = run->listeners;
   proxy.listener_count = run->listener_count;
+  proxy.publish = *publish;
+  publish->count = 0; /* they are the proxy's */
   proxy.netns = &run->netns;
   proxy.has_v6 = run->has_v6;
   status = supervise_wait(&supervise, &timed_out);
@@ -227,6 +231,7 @@ int run_command(const struct run_request *request)
   struct limits limits = LIMITS_INIT;
   struct engine_run run = ENGINE_RUN_INIT;
   struct terminal terminal = open_terminal(request->facts->terminal);
+  publish_autoclose struct publish publish = PUBLISH_INIT;
   sigset_t handled;
   fd_autoclose int signals = -1;
   fd_autoclose int audit = -1;
@@ -236,10 +241,10 @@ int run_command(const struct run_request *request)
   sigprocmask(SIG_BLOCK, &handled, NULL);
   signals = signalfd(-1, &handled, SFD_CLOEXEC | SFD_NONBLOCK);
   if (signals < 0 || (audit_is_named(request) && (audit = audit_file_open(request, &err)) < 0) ||
-      start(request, &limits, &run, &err) < 0)
+      publish_listen(request->plan, &err, &publish) < 0 || start(request, &limits, &run, &err) < 0)
     log_line(LOG_ERROR, "%s", err.code ? err.message : "signalfd failed");
   else
-    status = run_started(request, &run, audit, signals);
+    status = run_started(request, &run, &publish, audit, signals);
   limits_release(&limits);
   restore_terminal(&terminal, status);
   return status;

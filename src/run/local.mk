@@ -7,6 +7,7 @@ librun_a_SOURCES = \
   src/run/program.c src/run/program.h \
   src/run/project_file.c src/run/project_file.h \
   src/run/proxy.c src/run/proxy.h \
+  src/run/publish.c src/run/publish.h \
   src/run/run.h \
   src/run/summary.c src/run/summary.h \
   src/run/supervise.c src/run/supervise.h

@@ -2,6 +2,7 @@
 
 #include "base/fd.h"
 #include "base/log.h"
+#include "policy/limits.h"
 #include "policy/print.h"
 #include "policy/validate.h"
 #include "run/audit_file.h"
@@ -32,6 +33,7 @@ union message {
   struct control_denied denied;
   struct control_listen listen;
   struct control_ask ask;
+  struct control_sockets sockets;
 };
 
 static int policy_memfd(const struct policy *policy, struct err *err)
@@ -94,9 +96,14 @@ static int send_start(struct proxy *proxy, struct err *err)
   for (size_t i = 0; i < proxy->listener_count; i++) {
     if (proxy->listeners[i] < 0)
       continue;
-    start.forward_ports[start.front_count] = plan->items[i].forward_port;
+    start.ports[start.front_count] = plan->items[i].forward_port;
     start.fronts[start.front_count++] = plan->items[i].front;
     fds[count++] = proxy->listeners[i];
+  }
+  for (size_t i = 0; i < proxy->publish.count; i++) {
+    start.ports[start.front_count] = proxy->publish.items[i].port;
+    start.fronts[start.front_count++] = CONTROL_FRONT_PUBLISH;
+    fds[count++] = proxy->publish.items[i].fd;
   }
   snprintf(start.run_id, sizeof start.run_id, "%s", proxy->run_id);
   r = scm_send(proxy->control, (struct span){ .ptr = (const char *)&start, .len = sizeof start }, fds, count);
@@ -123,11 +130,30 @@ int proxy_start(struct proxy *proxy, struct err *err)
   return r;
 }
 
+/* Makes sockets in the sandbox's network, IPv4 and IPv6, and sends them to the proxy; or error, where there is one. */
+static void answer_sockets(struct proxy *proxy, struct netns_socket sockets[2], int error)
+{
+  struct control_made answer = { .type = CONTROL_MADE, .error = error };
+  struct err err = ERR_INIT;
+  int fds[2] = { -1, -1 };
+  size_t count = 0;
+
+  if (!answer.error && netns_make(proxy->netns, sockets, proxy->has_v6 ? 2 : 1, &err) < 0)
+    answer.error = err.code;
+  for (size_t i = 0; i < 2 && !answer.error; i++) {
+    if (sockets[i].fd >= 0)
+      fds[count++] = sockets[i].fd;
+  }
+  if (scm_send(proxy->control, (struct span){ .ptr = (const char *)&answer, .len = sizeof answer }, fds, count) < 0)
+    log_line(LOG_WARNING, "sbx-proxy does not take its sockets; a port is out of reach");
+  for (size_t i = 0; i < 2; i++)
+    fd_close(&sockets[i].fd);
+}
+
 /* Makes the listeners that the proxy asks for in the sandbox's network. A port below 1024, or one on another address,
  * is not the proxy's to ask for; that it could take a port from a program inside is all that it could do. */
 static void listen_inside(struct proxy *proxy, const struct control_listen *listen)
 {
-  struct control_listener answer = { .type = CONTROL_LISTENER };
   struct netns_socket sockets[] = {
     { .type = SOCK_STREAM, .fd = -1, .address.v4 = { .sin_family = AF_INET, .sin_port = htons(listen->port) } },
     { .type = SOCK_STREAM,
@@ -135,24 +161,22 @@ static void listen_inside(struct proxy *proxy, const struct control_listen *list
       .optional = true,
       .address.v6 = { .sin6_family = AF_INET6, .sin6_port = htons(listen->port) } },
   };
-  struct err err = ERR_INIT;
-  int fds[2] = { -1, -1 };
-  size_t count = 0;
 
   memcpy(&sockets[0].address.v4.sin_addr, listen->v4, sizeof listen->v4);
   memcpy(&sockets[1].address.v6.sin6_addr, listen->v6, sizeof listen->v6);
-  if (listen->port < 1024)
-    answer.error = EACCES;
-  else if (netns_make(proxy->netns, sockets, proxy->has_v6 ? 2 : 1, &err) < 0)
-    answer.error = err.code;
-  for (size_t i = 0; i < MEM_COUNT(sockets) && !answer.error; i++) {
-    if (sockets[i].fd >= 0)
-      fds[count++] = sockets[i].fd;
-  }
-  if (scm_send(proxy->control, (struct span){ .ptr = (const char *)&answer, .len = sizeof answer }, fds, count) < 0)
-    log_line(LOG_WARNING, "sbx-proxy does not take its listeners; port %u is out of reach", listen->port);
-  for (size_t i = 0; i < MEM_COUNT(sockets); i++)
-    fd_close(&sockets[i].fd);
+  answer_sockets(proxy, sockets, listen->port < LIMITS_FREE_PORT ? EACCES : 0);
+}
+
+/* Every address that such a socket can be connected to is the sandbox's own: whatever becomes of the proxy, they are no
+ * way out. */
+static void make_connectors(struct proxy *proxy)
+{
+  struct netns_socket sockets[] = {
+    { .type = SOCK_STREAM, .fd = -1, .unbound = true, .address.any = { .sa_family = AF_INET } },
+    { .type = SOCK_STREAM, .fd = -1, .unbound = true, .optional = true, .address.any = { .sa_family = AF_INET6 } },
+  };
+
+  answer_sockets(proxy, sockets, 0);
 }
 
 /* Another proxy, should this one die, has to know what the user has said. */
@@ -197,6 +221,8 @@ void proxy_read(struct proxy *proxy, struct summary *summary)
       summary_add(summary, &message.denied);
     else if (message.type == CONTROL_LISTEN && (size_t)n == sizeof message.listen)
       listen_inside(proxy, &message.listen);
+    else if (message.type == CONTROL_SOCKETS && (size_t)n == sizeof message.sockets)
+      make_connectors(proxy);
     else if (message.type == CONTROL_ASK && (size_t)n == sizeof message.ask)
       ask_take(proxy->ask, &message.ask);
     else if (message.type == CONTROL_FAILED && (size_t)n == sizeof message.failed)
@@ -225,6 +251,7 @@ void proxy_give_up(struct proxy *proxy)
 {
   for (size_t i = 0; i < proxy->listener_count; i++)
     fd_close(&proxy->listeners[i]);
+  publish_close(&proxy->publish);
 }
 
 void proxy_stop(struct proxy *proxy, struct summary *summary)

@@ -3,6 +3,7 @@
 #define SBX_RUN_PROXY_H
 
 #include "run/ask.h"
+#include "run/publish.h"
 #include "run/run.h"
 #include "run/summary.h"
 
@@ -14,6 +15,7 @@ struct proxy {
   int audit; /* opened before the start because it was asked for by name; else -1. The caller's */
   int *listeners; /* one for each of the plan's, the caller's array; all -1 when the network was given up */
   size_t listener_count;
+  struct publish publish; /* listeners on the host; closed with the others */
   const struct netns *netns; /* the sandbox's */
   bool has_v6;
   int control; /* our end of the control socket, or -1 */
@@ -21,7 +23,8 @@ struct proxy {
   unsigned starts;
 };
 
-#define PROXY_INIT { .request = NULL, .audit = -1, .listeners = NULL, .control = -1, .pid = -1 }
+#define PROXY_INIT \
+  { .request = NULL, .audit = -1, .listeners = NULL, .publish = PUBLISH_INIT, .control = -1, .pid = -1 }
 
 /* Starts sbx-proxy and hands it the policy, the audit and the listeners. 0 or -errno. */
 int proxy_start(struct proxy *proxy, struct err *err);
@@ -37,7 +40,7 @@ void proxy_read(struct proxy *proxy, struct summary *summary);
  * starts the listeners are closed instead, so that the command's connections are refused rather than left waiting. */
 void proxy_reaped(struct proxy *proxy, struct summary *summary, int status);
 
-/* Closes the listeners: from here on the command's connections are refused. */
+/* Closes the listeners: from here on the command's connections, and those to published ports, are refused. */
 void proxy_give_up(struct proxy *proxy);
 
 /* Ends the proxy: it gets a moment to write its audit, and its last words are read. Closes everything. */

@@ -212,6 +212,8 @@ int supervise_wait(struct supervise *supervise, bool *ret_timed_out)
     /* While a proxy runs it accepts by itself. */
     for (size_t i = 0; i < proxy->listener_count && proxy->pid < 0; i++)
       fds[count++] = (struct pollfd){ .fd = proxy->listeners[i], .events = POLLIN };
+    for (size_t i = 0; i < proxy->publish.count && proxy->pid < 0; i++)
+      fds[count++] = (struct pollfd){ .fd = proxy->publish.items[i].fd, .events = POLLIN };
     if (poll(fds, count, wait_ms(&state)) > 0) {
       for (nfds_t i = 3; i < count; i++)
         waiting |= fds[i].revents != 0;

@@ -12,9 +12,10 @@
  *   proxy -> sbx CONTROL_FAILED    instead of READY; then it exits       message
  *   proxy -> sbx CONTROL_DENIED    any time after READY, dropped when    -
  *                                  the socket is full
- *   proxy -> sbx CONTROL_LISTEN    any time after READY; at most one   -
- *                                  is open
- *   sbx -> proxy CONTROL_LISTENER  the answer to each CONTROL_LISTEN    up to two listening sockets
+ *   proxy -> sbx CONTROL_LISTEN    any time after READY; at most one of  -
+ *                                  it and CONTROL_SOCKETS is open
+ *   proxy -> sbx CONTROL_SOCKETS   the same                              -
+ *   sbx -> proxy CONTROL_MADE      the answer to each of these two       up to two sockets: IPv4, then IPv6
  *   proxy -> sbx CONTROL_ASK       any time after READY, where START     -
  *                                  has ask; LIMITS_ASK_PENDING are
  *                                  open at most
@@ -41,7 +42,8 @@ enum control_type {
   CONTROL_FAILED,
   CONTROL_DENIED,
   CONTROL_LISTEN,
-  CONTROL_LISTENER,
+  CONTROL_SOCKETS,
+  CONTROL_MADE,
   CONTROL_ASK,
   CONTROL_ANSWER,
 };
@@ -52,14 +54,15 @@ enum control_front {
   CONTROL_FRONT_TRANSPARENT,
   CONTROL_FRONT_DNS_UDP,
   CONTROL_FRONT_DNS_TCP,
-  CONTROL_FRONT_FORWARD, /* a port of the host's loopback: forward_ports has which */
+  CONTROL_FRONT_FORWARD, /* a port of the host's loopback: ports has which */
+  CONTROL_FRONT_PUBLISH, /* listens on the host's loopback; a port of the sandbox's: ports has which */
 };
 
 struct control_start {
   uint32_t type;
   uint32_t front_count;
   uint32_t fronts[CONTROL_FRONTS_MAX]; /* enum control_front of the listener in the same place */
-  uint16_t forward_ports[CONTROL_FRONTS_MAX]; /* CONTROL_FRONT_FORWARD only */
+  uint16_t ports[CONTROL_FRONTS_MAX]; /* CONTROL_FRONT_FORWARD and CONTROL_FRONT_PUBLISH only */
   uint32_t has_v6; /* IPv6 addresses are local to the sandbox as well */
   uint32_t ask; /* the user can be asked about a target that no rule names */
   char run_id[CONTROL_RUN_ID_BYTES]; /* names the run in the audit; NUL-terminated */
@@ -73,7 +76,13 @@ struct control_listen {
   uint8_t v6[16];
 };
 
-struct control_listener {
+/* Asks for TCP sockets of the sandbox's network that neither are bound nor listen, one of each family that it has: the
+ * proxy connects them to a published port. */
+struct control_sockets {
+  uint32_t type;
+};
+
+struct control_made {
   uint32_t type;
   int32_t error; /* 0, or the errno why there are none */
 };

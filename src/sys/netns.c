@@ -128,8 +128,8 @@ static int make(const struct netns_socket *wanted)
     v6 = false;
     fd = socket(AF_INET, wanted->type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   }
-  if (fd < 0)
-    return -1;
+  if (fd < 0 || wanted->unbound)
+    return fd;
   if (!prepare(fd, wanted, v6) || bind(fd, address, len) < 0 ||
       (wanted->type == SOCK_STREAM && listen(fd, NETNS_BACKLOG) < 0)) {
     fd_close(&fd);
@@ -145,7 +145,7 @@ static int make_all(struct helper *helper)
 
     wanted->fd = make(wanted);
     if (wanted->fd < 0 && !(wanted->optional && (errno == EAFNOSUPPORT || errno == EADDRNOTAVAIL)))
-      return fail(helper, "listen");
+      return fail(helper, wanted->unbound ? "socket" : "listen");
   }
   return 0;
 }

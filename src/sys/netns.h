@@ -25,6 +25,7 @@ struct netns_socket {
     struct sockaddr_in v4;
     struct sockaddr_in6 v6; /* only IPv6, unless both */
   } address;
+  bool unbound; /* of SOCK_STREAM: does not listen and has no address; for connect(2). Only the family counts */
   bool both; /* an IPv6 wildcard that takes IPv4 as well; IPv4 alone where the kernel has no IPv6 */
   bool optional; /* left out (fd -1) where the namespace has no such address family or address */
   int fd; /* set on success: non-blocking, close-on-exec, the caller's */

@@ -102,7 +102,7 @@ def schema_keys(schema, prefix=""):
             yield prefix + name, part
 
 
-SAMPLES = {"string": "x", "number": 1, "boolean": True, "null": None, "list": [], "map": {}}
+SAMPLES = {"string": "x", "number": 2000, "boolean": True, "null": None, "list": [], "map": {}}
 
 
 def check_schema(keys):
@@ -162,6 +162,8 @@ BOTH_REFUSE = [
     '{"network": {"mode": null}}',
     '{"network": {"forward": [0]}}',
     '{"network": {"forward": [true]}}',
+    '{"network": {"publish": [1023]}}',
+    '{"network": {"publish": ["8080:80"]}}',
     '{"network": {"upstreamProxy": "auto"}}',
     '{"network": {"allow": [{"host": "a.test"}]}}',
     '{"network": {"allow": ["a b"]}}',
@@ -185,6 +187,7 @@ BOTH_ACCEPT = [
     "{}",
     '{"$schema": "x"}',
     '{"network": {"allow": ["*", "*.a.test:*", "[2001:db8::/32]:1-9", "localhost:5432"], "forward": [1, "2", "3:4"]}}',
+    '{"network": {"publish": [1024, "3000", "80:1030", "1:65535"]}}',
     '{"network": {"upstreamProxy": "http://u:p@h.test:3128/"}}',
     '{"filesystem": {"hide": ["**/.env"], "read": ["~", ".", "/"], "tmp": "private"}}',
     '{"limits": {"memory": "4G", "cpus": 0.5, "pids": 1, "timeout": 60}}',

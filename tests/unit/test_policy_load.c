@@ -76,7 +76,7 @@ static void test_refused(void **state)
 static void test_origins(void **state)
 {
   struct policy *policy = make_policy("{\n\"$schema\": \"x\",\n\"network\": {\n\"allow\": [\"a.test\",\n\"b.test\"],\n"
-                                      "\"publish\": [1]},\n\"env\": {\"set\": {\n\"A\": \"\"}}}");
+                                      "\"publish\": [3000]},\n\"env\": {\"set\": {\n\"A\": \"\"}}}");
 
   (void)state;
   assert_int_equal(policy->allow.count, 2);

@@ -240,7 +240,7 @@ static void test_untrusted_never_widens_property(void **state)
     "\"network\": {\"mode\": \"host\"}",
     "\"network\": {\"mode\": \"none\"}",
     "\"network\": {\"mode\": \"proxy\", \"allow\": [\"*:*\"]}",
-    "\"network\": {\"forward\": [1], \"publish\": [2], \"unixSockets\": [\"/s\"]}",
+    "\"network\": {\"forward\": [1], \"publish\": [2000], \"unixSockets\": [\"/s\"]}",
     "\"env\": {\"pass\": [\"SECRET\"], \"set\": {\"LD_PRELOAD\": \"x\"}}",
     "\"limits\": {\"memory\": \"1t\", \"pids\": 3}",
     "\"limits\": {\"memory\": 1024, \"cpus\": 1}",

@@ -129,7 +129,7 @@ static void append_item(struct unit_random *random, const char *key, struct buf 
                                        "c.test:80",      "d.test:*",  "192.0.2.1",     "e_f.test" };
   static const char *const paths[] = { "/", "~", ".", "a//b/", "./~x", "~/y", "/opt/./x", "caf\xc3\xa9", "a\\\"b" };
   static const char *const patterns[] = { "**/.env", "*.pem", "~/**/k?", "/srv/*", "." };
-  static const char *const maps[] = { "1", "\"80:8080\"", "\"65535\"", "\"9:9\"" };
+  static const char *const maps[] = { "1024", "\"80:8080\"", "\"65535\"", "\"9999:9999\"" };
 
   if (strcmp(key, "allow") == 0 || strcmp(key, "deny") == 0)
     buf_append_json(out, span_of(rules[unit_below(random, MEM_COUNT(rules))]));

@@ -222,6 +222,36 @@ static void test_several(void **state)
   assert_int_equal(sockets[4].fd, -1); /* no such address there, and nobody needs it */
 }
 
+/* A socket without an address is connected by us, and reaches a listener there; not one of our own network. */
+static void test_unbound(void **state)
+{
+  const struct inside *inside = *state;
+  const struct sockaddr_in loopback = { .sin_family = AF_INET,
+                                        .sin_port = htons(PORT),
+                                        .sin_addr = { htonl(INADDR_LOOPBACK) } };
+  struct netns_socket sockets[] = { wildcard(SOCK_STREAM, PORT),
+                                    { .type = SOCK_STREAM, .unbound = true, .address.any = { .sa_family = AF_INET } },
+                                    { .type = SOCK_STREAM, .unbound = true, .address.any = { .sa_family = AF_INET6 } },
+                                    { .type = SOCK_STREAM, .unbound = true, .address.any = { .sa_family = AF_INET } } };
+  struct sockaddr_in6 name = { 0 };
+  socklen_t size = sizeof name;
+  struct netns netns;
+  struct err err = ERR_INIT;
+
+  open_netns(inside, &netns);
+  assert_int_equal(netns_make(&netns, sockets, MEM_COUNT(sockets), &err), 0);
+  netns_close(&netns);
+  assert_int_equal(getsockname(sockets[2].fd, (struct sockaddr *)&name, &size), 0);
+  assert_int_equal(name.sin6_family, AF_INET6);
+  assert_int_equal(name.sin6_port, 0);
+  assert_true(connect(sockets[1].fd, (const struct sockaddr *)&loopback, sizeof loopback) == 0 || errno == EINPROGRESS);
+  assert_true(accept(sockets[0].fd, NULL, NULL) >= 0);
+  close(sockets[0].fd);
+  assert_int_equal(connect(sockets[3].fd, (const struct sockaddr *)&loopback, sizeof loopback), -1);
+  for (size_t i = 1; i < MEM_COUNT(sockets); i++)
+    close(sockets[i].fd);
+}
+
 /* All or nothing. */
 static void test_failure_leaves_nothing(void **state)
 {
@@ -254,7 +284,7 @@ static void test_failure_leaves_nothing(void **state)
 int main(void)
 {
   const struct CMUnitTest tests[] = { TEST(test_reached_from_inside), TEST(test_local_route), TEST(test_several),
-                                      TEST(test_failure_leaves_nothing) };
+                                      TEST(test_unbound), TEST(test_failure_leaves_nothing) };
 
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
