@@ -343,8 +343,6 @@ int build_hide(const struct policy *policy, const struct facts *facts, struct er
     r = hide(facts->hidden.items[i], "hide", false, facts, err, plan);
   if (r == 0)
     r = hide_names(facts->home, view_home_secrets(), "secret of the home", policy, facts, err, plan);
-  if (r == 0)
-    r = hide_names(facts->home, view_tool_secrets(), "secret of a tool", policy, facts, err, plan);
   if (r == 0 && facts->uid == 0)
     r = hide_names("/", view_etc_root_only(), "for root only", policy, facts, err, plan);
   return r == 0 ? hide_sockets(policy, facts, err, plan) : r;

@@ -151,8 +151,6 @@ static int want_all(struct strv *wanted, const struct policy *policy, const char
   if (r == 0)
     r = want_below(wanted, facts->home, view_home_secrets());
   if (r == 0)
-    r = want_below(wanted, facts->home, view_tool_secrets());
-  if (r == 0)
     r = want_policy(wanted, facts, &policy->read);
   if (r == 0)
     r = want_policy(wanted, facts, &policy->write);

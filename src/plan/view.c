@@ -138,18 +138,6 @@ const char *const *view_home_secrets(void)
   return list;
 }
 
-const char *const *view_tool_secrets(void)
-{
-  static const char *const list[] = {
-    ".config/git/credentials",
-    ".dotnet/corefx/cryptography/x509stores",
-    ".local/share/uv/credentials",
-    NULL,
-  };
-
-  return list;
-}
-
 const struct view_mask *view_kernel_masks(void)
 {
   static const struct view_mask list[] = {

@@ -24,9 +24,6 @@ const char *const *view_protected(void);
  * them. */
 const char *const *view_home_secrets(void);
 
-/* Places of secrets within the toolchains and settings above; hidden when those are shown by themselves. */
-const char *const *view_tool_secrets(void);
-
 struct view_mask {
   const char *path;
   bool directory;

@@ -9,7 +9,7 @@ import pytest
 from harness.sbx import PYTHON, Sbx
 
 # Says that it runs, waits for a line, and shows what it is kept from, and what it has.
-WAITS = "echo ready; read line; cat hidden/file; ls hidden; echo x > .envrc; cat ~/.cache/mine /tmp/mine"
+WAITS = "echo ready; read line; cat hidden/file; ls hidden && echo opened; echo x > .envrc; cat ~/.cache/mine /tmp/mine"
 HOSTS = ["origin.test", "other.test", "one.wild.test", "two.wild.test"]
 FETCH = """
 import sys, urllib.request, urllib.error

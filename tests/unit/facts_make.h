@@ -204,7 +204,6 @@ static inline void make_paths(struct facts *facts, const struct policy *policy, 
   make_want_below(&wanted, "/", view_etc_root_only());
   make_want_below(&wanted, facts->home, view_home_tools());
   make_want_below(&wanted, facts->home, view_home_secrets());
-  make_want_below(&wanted, facts->home, view_tool_secrets());
   make_want_below(&wanted, facts->workspace, view_protected());
   for (size_t i = 0; i < MEM_COUNT(masks); i++) {
     for (const struct view_mask *mask = masks[i]; mask->path; mask++)
