@@ -135,12 +135,13 @@ static int run(struct learn *learn, char *const *args)
 
   if (learn->context->policy->network == POLICY_NETWORK_HOST)
     log_line(LOG_NOTICE, "network.mode is \"host\": which hosts are reached cannot be learnt");
-  if (planning_make(learn->context, args, &err, &plan, &about_command) < 0)
+  if (planning_begin(learn->context, args, &err, &plan) < 0 ||
+      planning_finish(learn->context, &err, &plan, &about_command) < 0)
     return cmd_fail_plan(&err, about_command);
   cmd_tell_plan(&plan);
   if (open_all(learn, &err) < 0)
     return cmd_fail(&err);
-  status = cmd_start(learn->opts, learn->context, &plan, learn->record, &started);
+  status = cmd_start(learn->opts, learn->context, &plan, true, learn->record, &started);
   if (started && write_policy(learn, &err) < 0)
     return cmd_fail(&err);
   return status;

@@ -5,8 +5,14 @@
 #include "cmd/context.h"
 #include "plan/plan.h"
 
-/* Reads the paths, builds the plan and checks it. args: the command, NULL-terminated; empty for a plan without one.
+/* Begins the plan (plan_begin). args: the command, NULL-terminated; empty for a plan without one. 0 or -errno. */
+int planning_begin(struct context *context, char *const *args, struct err *err, struct plan *plan);
+
+/* Reads the paths, builds the rest of the plan and checks it.
  * 0 or -errno. *ret_command: the error is about the command itself (-ENOENT: not found, -EACCES: not executable). */
-int planning_make(struct context *context, char *const *args, struct err *err, struct plan *plan, bool *ret_command);
+int planning_finish(struct context *context, struct err *err, struct plan *plan, bool *ret_command);
+
+/* Both, for a plan without a command. 0 or -errno. */
+int planning_make(struct context *context, struct err *err, struct plan *plan);
 
 #endif

@@ -103,7 +103,42 @@ static int prepare_ask(const struct opts *opts, const struct policy *policy, con
   return 0;
 }
 
-int cmd_start(const struct opts *opts, const struct context *context, const struct plan *plan, int audit_fd,
+/* What has to be right before anything is started. */
+static int check_surroundings(const struct opts *opts, const struct plan *plan, struct err *err, char **ret_proxy)
+{
+  int r = check_descriptors(opts, err);
+
+  if (r < 0)
+    return r;
+  r = cmd_find_proxy(ret_proxy);
+  if (r < 0)
+    return err_set_errno(err, -r, "network: finding the proxy");
+  if (plan->network == PLAN_NETWORK_PROXY && access(*ret_proxy, X_OK) < 0)
+    return err_set_errno(err, errno, "network: %s, which this sbx belongs with; install both together", *ret_proxy);
+  r = spawn_close_inherited(NULL, 0);
+  return r < 0 ? err_set_errno(err, -r, "start") : 0;
+}
+
+int cmd_fail_plan(const struct err *err, bool about_command)
+{
+  (void)cmd_fail(err);
+  return about_command && err->code == ENOENT   ? RUN_EXIT_NOT_FOUND
+         : about_command && err->code == EACCES ? RUN_EXIT_NOT_EXECUTABLE
+                                                : RUN_EXIT_FAILED;
+}
+
+static int show_plan(const struct opts *opts, struct context *context, struct plan *plan)
+{
+  struct err err = ERR_INIT;
+  bool about_command;
+
+  if (planning_finish(context, &err, plan, &about_command) < 0)
+    return cmd_fail_plan(&err, about_command);
+  cmd_tell_plan(plan);
+  return print_plan(plan, opts->json);
+}
+
+int cmd_start(const struct opts *opts, struct context *context, struct plan *plan, bool planned, int audit_fd,
               bool *ret_started)
 {
   mem_autofree char *proxy = NULL;
@@ -115,33 +150,26 @@ int cmd_start(const struct opts *opts, const struct context *context, const stru
                                  .keep_count = opts->fd_count,
                                  .audit_fd = audit_fd,
                                  .summary = opts->summary };
+  struct run run = RUN_INIT;
   struct err err = ERR_INIT;
-  int r = project ? check_descriptors(opts, &err) : -ENOMEM;
+  bool about_command = false;
+  int r = project ? check_surroundings(opts, plan, &err, &proxy) : err_set(&err, ENOMEM, "out of memory");
 
   if (r == 0)
     r = prepare_ask(opts, context->policy, project, &err, &request.ask);
   if (r == 0)
-    r = cmd_find_proxy(&proxy);
-  if (r == 0 && plan->network == PLAN_NETWORK_PROXY && access(proxy, X_OK) < 0)
-    r = err_set_errno(&err, errno, "network: %s, which this sbx belongs with; install both together", proxy);
-  else if (r == 0)
-    r = spawn_close_inherited(NULL, 0);
-  if (r < 0) {
-    if (!err.code)
-      err_set_errno(&err, -r, "start");
+    r = run_prepare(&request, &err, &run);
+  if (r < 0)
     return cmd_fail(&err);
+  if (!planned && planning_finish(context, &err, plan, &about_command) < 0) {
+    run_abandon(&run);
+    return cmd_fail_plan(&err, about_command);
   }
+  if (!planned)
+    cmd_tell_plan(plan);
   request.proxy_program = proxy;
   *ret_started = true;
-  return run_command(&request);
-}
-
-int cmd_fail_plan(const struct err *err, bool about_command)
-{
-  (void)cmd_fail(err);
-  return about_command && err->code == ENOENT   ? RUN_EXIT_NOT_FOUND
-         : about_command && err->code == EACCES ? RUN_EXIT_NOT_EXECUTABLE
-                                                : RUN_EXIT_FAILED;
+  return run_command(&request, &run);
 }
 
 int cmd_run(const struct opts *opts, char *const *args)
@@ -149,9 +177,7 @@ int cmd_run(const struct opts *opts, char *const *args)
   context_autofree struct context context = CONTEXT_INIT;
   plan_autofree struct plan plan = PLAN_INIT;
   struct err err = ERR_INIT;
-  bool about_command;
   bool started = false;
-  int r;
 
   if (!args[0]) {
     err_set(&err, EINVAL, "run: no command given; for example: sbx run -- make test");
@@ -159,15 +185,13 @@ int cmd_run(const struct opts *opts, char *const *args)
   }
   if (nested_is_inside())
     return nested_run(opts, args);
-  r = context_load(opts, &err, &context);
-  if (r < 0)
+  if (context_load(opts, &err, &context) < 0)
     return cmd_fail(&err);
   context_tell(&context);
-  r = planning_make(&context, args, &err, &plan, &about_command);
-  if (r < 0)
-    return cmd_fail_plan(&err, about_command);
-  cmd_tell_plan(&plan);
-  return opts->dry_run ? print_plan(&plan, opts->json) : cmd_start(opts, &context, &plan, opts->audit_fd, &started);
+  if (planning_begin(&context, args, &err, &plan) < 0)
+    return cmd_fail(&err);
+  return opts->dry_run ? show_plan(opts, &context, &plan)
+                       : cmd_start(opts, &context, &plan, false, opts->audit_fd, &started);
 }
 
 int cmd_shell(const struct opts *opts, char *const *args)
@@ -192,11 +216,9 @@ int cmd_shell(const struct opts *opts, char *const *args)
 
 int cmd_show(const struct opts *opts, char *const *args)
 {
-  static char *const no_command[] = { NULL };
   context_autofree struct context context = CONTEXT_INIT;
   plan_autofree struct plan plan = PLAN_INIT;
   struct err err = ERR_INIT;
-  bool about_command;
 
   if (args[0]) {
     err_set(&err, EINVAL, "show: takes no argument %s", args[0]);
@@ -207,7 +229,7 @@ int cmd_show(const struct opts *opts, char *const *args)
   context_tell(&context);
   if (!opts->plan)
     return cmd_print_policy(context.policy);
-  if (planning_make(&context, no_command, &err, &plan, &about_command) < 0)
+  if (planning_make(&context, &err, &plan) < 0)
     return cmd_fail(&err);
   cmd_tell_plan(&plan);
   return print_plan(&plan, opts->json);

@@ -190,7 +190,6 @@ static void say_path_fix(const char *path, bool write, struct answer *answer)
 
 static int ask_path(const struct opts *opts, const char *argument, struct context *context)
 {
-  static char *const no_command[] = { NULL };
   MEM_CLEANUP(answer_free)
   struct answer answer = { .target = BUF_INIT(WHY_TEXT_BYTES),
                            .text = BUF_INIT(WHY_TEXT_BYTES),
@@ -201,9 +200,8 @@ static int ask_path(const struct opts *opts, const char *argument, struct contex
   path_object_autofree struct path_object object = { .real = NULL };
   mem_autofree char *path = NULL;
   struct err err = ERR_INIT;
-  bool about_command;
 
-  if (planning_make(context, no_command, &err, &plan, &about_command) < 0)
+  if (planning_make(context, &err, &plan) < 0)
     return cmd_fail(&err);
   path = argument[0] == '~' ? facts_expand(&context->facts, argument)
                             : path_normalise(argument[0] == '/' ? "/" : context->facts.cwd, argument);

@@ -1,7 +1,8 @@
 /* engine: carries out a plan.
  *
- * A run goes through these calls, in this order; engine_abort() may be called at any point after a successful start.
+ * A run goes through these calls, in this order; engine_abort() may be called at any point after the first.
  *
+ *   engine_prepare  the engine's program loads; the plan need only have been begun (plan_begin)
  *   engine_start    namespaces, mounts, filter and listeners are being made; the command does not run
  *   engine_settle   waits until everything stands, and compares each judged object with the one mounted (F26)
  *   engine_release  the command runs
@@ -20,38 +21,37 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+struct engine_own; /* what an engine keeps to itself */
+
 struct engine_run {
   pid_t guard; /* our child */
   pid_t init; /* pid 1 inside, in our numbers */
-  int gate_fd; /* engine's own, as the next two */
-  int release_fd;
-  int status_fd;
+  struct engine_own *own;
   struct netns netns; /* the sandbox's; not open without PLAN_NETWORK_PROXY */
   int listeners[CONTROL_FRONTS_MAX]; /* one for each of plan->listeners, ours; -1 for one that could not be there */
   size_t listener_count;
   bool has_v6; /* IPv6 addresses are local to the sandbox as well */
 };
 
-#define ENGINE_RUN_INIT \
-  { .guard = -1, \
-    .init = -1, \
-    .gate_fd = -1, \
-    .release_fd = -1, \
-    .status_fd = -1, \
-    .netns = NETNS_INIT, \
-    .listener_count = 0 }
+#define ENGINE_RUN_INIT { .guard = -1, .init = -1, .own = NULL, .netns = NETNS_INIT, .listener_count = 0 }
+
+#define ENGINE_FILES_MAX 64
 
 /* What the caller adds to a plan for one run. */
 struct engine_inputs {
   const int *keep_fds; /* descriptors that the command gets under the same numbers, besides 0, 1 and 2 */
   size_t keep_count;
   int cgroup_procs; /* cgroup.procs to start in, or -1 */
-  const char *closed_dir; /* a directory of ours with mode 000, to stand for hidden ones */
+  size_t file_count; /* how many PLAN_FILE the plan will have; at most ENGINE_FILES_MAX */
 };
 
 /* 0; or -errno with "part: cause; fix" in err, and nothing left behind. */
-int engine_start(const struct plan *plan, const struct engine_inputs *inputs, struct err *err,
-                 struct engine_run *ret_run);
+int engine_prepare(const struct plan *plan, const struct engine_inputs *inputs, struct err *err,
+                   struct engine_run *ret_run);
+
+/* closed_dir: a directory of ours with mode 000, to stand for hidden ones. 0; or -errno with "part: cause; fix" in err,
+ * after which the caller calls engine_abort(). */
+int engine_start(const struct plan *plan, const char *closed_dir, struct err *err, struct engine_run *run);
 
 /* 0; or -errno: an engine's own fault, or -ESTALE where another object was mounted than the one judged. */
 int engine_settle(const struct plan *plan, struct engine_run *run, struct err *err);

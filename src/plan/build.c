@@ -24,7 +24,7 @@ static enum plan_network network_of(const struct policy *policy)
   return PLAN_NETWORK_NONE;
 }
 
-static int set_basics(const struct policy *policy, const struct facts *facts, char *const *argv, struct plan *plan)
+static int set_frame(const struct policy *policy, const struct facts *facts, char *const *argv, struct plan *plan)
 {
   int r = 0;
 
@@ -60,14 +60,18 @@ static int set_cwd(const struct facts *facts, struct plan *plan)
   return plan->cwd ? 0 : -ENOMEM;
 }
 
-int plan_build(const struct policy *policy, const struct facts *facts, char *const *argv, struct err *err,
+int plan_begin(const struct policy *policy, const struct facts *facts, char *const *argv, struct err *err,
                struct plan *plan)
 {
-  int r = set_basics(policy, facts, argv, plan);
+  int r = set_frame(policy, facts, argv, plan);
 
-  if (r < 0)
-    return err_set_errno(err, -r, "plan");
-  r = build_system(policy, facts, err, plan);
+  return r < 0 ? err_set_errno(err, -r, "plan") : 0;
+}
+
+int plan_build(const struct policy *policy, const struct facts *facts, struct err *err, struct plan *plan)
+{
+  int r = build_system(policy, facts, err, plan);
+
   if (r == 0)
     r = build_visible(policy, facts, err, plan);
   if (r == 0)

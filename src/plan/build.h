@@ -10,10 +10,15 @@
 /* The same for SOCKS5 (RFC 1928). */
 #define BUILD_SOCKS_PORT 1080
 
-/* Fills the plan except for the command's program. argv is the command (NULL-terminated, may be empty).
- * 0; -EINVAL or -ENOENT with the place in the policy in err; -ENOMEM. */
-int plan_build(const struct policy *policy, const struct facts *facts, char *const *argv, struct err *err,
+/* Fills what follows from the caller and the policy alone, with which an engine can be prepared: the command (argv:
+ * NULL-terminated, may be empty), network, session, system calls, limits. No path need have been looked at.
+ * 0 or -ENOMEM. */
+int plan_begin(const struct policy *policy, const struct facts *facts, char *const *argv, struct err *err,
                struct plan *plan);
+
+/* Fills the rest of a plan that was begun, except for the command's program.
+ * 0; -EINVAL or -ENOENT with the place in the policy in err; -ENOMEM. */
+int plan_build(const struct policy *policy, const struct facts *facts, struct err *err, struct plan *plan);
 
 /* PATH as the command will have it; borrowed from policy or facts. */
 const char *plan_path_variable(const struct policy *policy, const struct facts *facts);

@@ -61,6 +61,9 @@ void facts_free(struct facts *facts);
  * -EINVAL where the working directory, the home, an ancestor of it or / would be the workspace. */
 int facts_read_caller(const char *workspace_option, struct err *err, struct facts *facts);
 
+/* Copies the small files that must belong to the user inside. 0 or -errno. */
+int facts_read_files(struct err *err, struct facts *facts);
+
 /* Looks at every path that the plan for this policy and this command may ask for.
  * path_variable  PATH as the command will have it
  * command        the program as the user wrote it, or NULL */

@@ -326,7 +326,7 @@ static int copy_file(struct facts *facts, const char *path)
 
 /* ssh refuses configuration that belongs neither to root nor to the user, and root is nobody inside (F32). The client's
  * files are small, so the sandbox gets copies that belong to the user; host keys are not among them. */
-static int copy_ssh_files(struct facts *facts)
+int facts_read_files(struct err *err, struct facts *facts)
 {
   static const char included[] = "/etc/ssh/ssh_config.d";
   DIR *dir;
@@ -344,7 +344,7 @@ static int copy_ssh_files(struct facts *facts)
   }
   if (dir)
     closedir(dir);
-  return r;
+  return r < 0 ? err_set_errno(err, -r, "reading ssh's configuration") : 0;
 }
 
 int facts_read_paths(const struct policy *policy, const char *path_variable, const char *command, struct err *err,
@@ -361,7 +361,5 @@ int facts_read_paths(const struct policy *policy, const char *path_variable, con
   r = want_all(&wanted, policy, path_variable, command, facts);
   if (r == 0)
     r = look_at_all(&wanted, facts);
-  if (r == 0)
-    r = copy_ssh_files(facts);
   return r < 0 ? err_set_errno(err, -r, "reading the host's paths") : 0;
 }

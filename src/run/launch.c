@@ -3,10 +3,8 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
-#include "engine/engine.h"
 #include "run/ask.h"
 #include "run/audit_file.h"
-#include "run/limits.h"
 #include "run/program.h"
 #include "run/proxy.h"
 #include "run/publish.h"
@@ -95,32 +93,52 @@ static void restore_terminal(struct terminal *terminal, int exit_status)
   fd_close(&terminal->fd);
 }
 
-/* Everything up to the start of the command. */
-static int start(const struct run_request *request, struct limits *limits, struct engine_run *run, struct err *err)
+int run_prepare(const struct run_request *request, struct err *err, struct run *ret_run)
 {
-  struct engine_inputs inputs = { .keep_fds = request->keep_fds, .keep_count = request->keep_count };
+  struct run run = RUN_INIT;
+  struct engine_inputs inputs = { .keep_fds = request->keep_fds,
+                                  .keep_count = request->keep_count,
+                                  .file_count = request->facts->file_count };
+  int r = limits_prepare(request->plan, err, &run.limits);
+
+  inputs.cgroup_procs = run.limits.procs_fd;
+  if (r == 0)
+    r = engine_prepare(request->plan, &inputs, err, &run.engine);
+  if (r < 0) {
+    run_abandon(&run);
+    return r;
+  }
+  *ret_run = run;
+  return 0;
+}
+
+void run_abandon(struct run *run)
+{
+  engine_abort(&run->engine);
+  limits_release(&run->limits);
+}
+
+/* Everything up to the start of the command. */
+static int start(const struct run_request *request, struct run *run, struct err *err)
+{
+  const struct plan_limits *limits = &request->plan->limits;
   mem_autofree char *closed = NULL;
   int r = make_closed(request->facts, err, &closed);
 
   if (r == 0)
     r = prepare_home(request->plan, err);
-  inputs.closed_dir = closed;
+  if (r == 0 && (limits->memory_bytes || limits->cpu_milli || limits->pids))
+    log_line(LOG_DETAIL, "limits are held by %s", limits_means(&run->limits));
   if (r == 0)
-    r = limits_prepare(request->plan, err, limits);
-  inputs.cgroup_procs = limits->procs_fd;
-  if (r == 0 && (request->plan->limits.memory_bytes || request->plan->limits.cpu_milli || request->plan->limits.pids))
-    log_line(LOG_DETAIL, "limits are held by %s", limits_means(limits));
+    r = engine_start(request->plan, closed, err, &run->engine);
   if (r == 0)
-    r = engine_start(request->plan, &inputs, err, run);
+    r = engine_settle(request->plan, &run->engine, err);
+  if (r == 0)
+    r = limits_apply(request->plan, &run->limits, run->engine.init, err);
+  if (r == 0)
+    r = engine_release(&run->engine, err);
   if (r < 0)
-    return r;
-  r = engine_settle(request->plan, run, err);
-  if (r == 0)
-    r = limits_apply(request->plan, limits, run->init, err);
-  if (r == 0)
-    r = engine_release(run, err);
-  if (r < 0)
-    engine_abort(run);
+    engine_abort(&run->engine);
   return r;
 }
 
@@ -225,11 +243,9 @@ static int run_started(const struct run_request *request, struct engine_run *run
   return status;
 }
 
-int run_command(const struct run_request *request)
+int run_command(const struct run_request *request, struct run *run)
 {
   struct err err = ERR_INIT;
-  struct limits limits = LIMITS_INIT;
-  struct engine_run run = ENGINE_RUN_INIT;
   struct terminal terminal = open_terminal(request->facts->terminal);
   publish_autoclose struct publish publish = PUBLISH_INIT;
   sigset_t handled;
@@ -241,11 +257,11 @@ int run_command(const struct run_request *request)
   sigprocmask(SIG_BLOCK, &handled, NULL);
   signals = signalfd(-1, &handled, SFD_CLOEXEC | SFD_NONBLOCK);
   if (signals < 0 || (audit_is_named(request) && (audit = audit_file_open(request, &err)) < 0) ||
-      publish_listen(request->plan, &err, &publish) < 0 || start(request, &limits, &run, &err) < 0)
+      publish_listen(request->plan, &err, &publish) < 0 || start(request, run, &err) < 0)
     log_line(LOG_ERROR, "%s", err.code ? err.message : "signalfd failed");
   else
-    status = run_started(request, &run, &publish, audit, signals);
-  limits_release(&limits);
+    status = run_started(request, &run->engine, &publish, audit, signals);
+  run_abandon(run);
   restore_terminal(&terminal, status);
   return status;
 }

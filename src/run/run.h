@@ -2,9 +2,11 @@
 #ifndef SBX_RUN_RUN_H
 #define SBX_RUN_RUN_H
 
+#include "engine/engine.h"
 #include "plan/facts.h"
 #include "plan/plan.h"
 #include "policy/policy.h"
+#include "run/limits.h"
 
 /* Exit statuses of sbx itself, as timeout(1), env(1) and the shells use them. */
 enum run_exit {
@@ -45,8 +47,22 @@ struct run_request {
   struct ask_setup ask;
 };
 
+/* A run whose sandbox loads while its plan is being made. */
+struct run {
+  struct engine_run engine;
+  struct limits limits;
+};
+
+#define RUN_INIT { .engine = ENGINE_RUN_INIT, .limits = LIMITS_INIT }
+
+/* Begins a run. request->plan need only have been begun (plan_begin). 0 or -errno with nothing left behind. */
+int run_prepare(const struct run_request *request, struct err *err, struct run *ret_run);
+
+/* Ends a run that was begun and will not come to be. */
+void run_abandon(struct run *run);
+
 /* Runs the command to its end and returns the exit status for sbx: the command's (0..255), 128+n for signal n, or one
- * of run_exit. Everything that has to be said has been said. */
-int run_command(const struct run_request *request);
+ * of run_exit. Everything that has to be said has been said. The run is at its end. */
+int run_command(const struct run_request *request, struct run *run);
 
 #endif

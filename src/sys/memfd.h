@@ -8,4 +8,9 @@
  * /proc/PID/fd only. Descriptor or -errno. */
 int memfd_sealed(const char *name, struct span bytes);
 
+/* The same in two steps: an empty one that another program may have been given already, and what fills and seals it.
+ * Descriptor, or 0; or -errno. */
+int memfd_empty(const char *name);
+int memfd_fill(int fd, struct span bytes);
+
 #endif

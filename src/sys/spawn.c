@@ -1,10 +1,10 @@
 /* Theory of operation
  *
- * clone(CLONE_VM | CLONE_VFORK) suspends the caller until the child has executed its program or exited, so the child
- * may report its fault by writing to the caller's memory. What it does, in this order, and why the order matters:
+ * The child is a copy of the caller, which goes on meanwhile; it tells over a pipe which step failed, and the pipe's end
+ * without a word tells that the program is being executed. What it does, in this order, and why the order matters:
  *
- *   1. PR_SET_PDEATHSIG, then a look whether the caller still lives: a pipe whose write end only the caller holds. A
- *      caller that dies before the first step is seen by the second; one that dies later is seen by the kernel.
+ *   1. PR_SET_PDEATHSIG, then a look whether the caller still lives: whether the pipe still has a reader. A caller that
+ *      dies before the first step is seen by the second; one that dies later is seen by the kernel.
  *   2. the cgroup, while the process still may write there
  *   3. the identity maps, without which a program in a new user namespace is nobody
  *   4. a proc of the new pid namespace: bubblewrap looks for its child in /proc by the number that it sees, and that
@@ -12,7 +12,8 @@
  *   5. session, Landlock, descriptors, signals: nothing of the caller's stays
  *   6. execve
  *
- * The child Mustn't allocate, take locks, or touch stdio: it runs in the caller's memory.
+ * clone(2) is called bare: the C library's fork(3) cannot be given namespaces. The child Mustn't allocate, take locks, or
+ * touch stdio, and asks the kernel, not the library, who it is.
  */
 #include "sys/spawn.h"
 
@@ -30,30 +31,33 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define SPAWN_STACK_BYTES (64 * 1024)
+/* What the child says when it cannot go on. */
+struct report {
+  int error;
+  char step[60];
+};
 
 struct child {
   const struct spawn *spawn;
-  int alive_read;
-  int alive_write;
+  int report_read;
+  int report_write;
   char uid_map[48];
   char gid_map[48];
-  const char *volatile step;
-  volatile int error;
 };
 
-static int fail(struct child *child, const char *step)
+static void fail(const struct child *child, const char *step)
 {
-  child->step = step;
-  child->error = errno ? errno : EIO;
-  return 1;
+  struct report report = { .error = errno ? errno : EIO };
+
+  for (size_t i = 0; step[i] && i + 1 < sizeof report.step; i++)
+    report.step[i] = step[i];
+  (void)!write(child->report_write, &report, sizeof report);
 }
 
 static bool put(const char *path, const char *text)
@@ -70,11 +74,11 @@ static bool put(const char *path, const char *text)
 
 static bool bind_to_caller(struct child *child)
 {
-  struct pollfd alive = { .fd = child->alive_read, .events = 0 };
+  struct pollfd alive = { .fd = child->report_write, .events = 0 };
 
   if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
     return false;
-  fd_close(&child->alive_write);
+  fd_close(&child->report_read);
   if (poll(&alive, 1, 0) == 0)
     return true;
   errno = ESRCH;
@@ -95,7 +99,7 @@ static void reset_signals(void)
 
 /* Two passes, because one descriptor's new number may be another's old one: first out of the way, beyond every new
  * number, then into place. */
-static bool place_fds(const struct spawn *spawn)
+static bool place_fds(const struct spawn *spawn, int *report)
 {
   int moved[64];
   int beyond = 3;
@@ -108,6 +112,9 @@ static bool place_fds(const struct spawn *spawn)
     if (spawn->fds[i].to >= beyond)
       beyond = spawn->fds[i].to + 1;
   }
+  *report = fcntl(*report, F_DUPFD_CLOEXEC, beyond);
+  if (*report < 0)
+    return false;
   for (size_t i = 0; i < spawn->fd_count; i++) {
     moved[i] = spawn->fds[i].from;
     if (spawn->fds[i].from == spawn->fds[i].to)
@@ -127,73 +134,102 @@ static bool place_fds(const struct spawn *spawn)
   return true;
 }
 
-static int run_child(void *argument)
+/* Returns the step that failed, with errno; on success it does not return. */
+static const char *run_child(struct child *child)
 {
-  struct child *child = argument;
   const struct spawn *spawn = child->spawn;
 
   errno = 0;
   if (!bind_to_caller(child))
-    return fail(child, "bind to caller");
+    return "bind to caller";
   if (spawn->cgroup_procs >= 0 && write(spawn->cgroup_procs, "0", 1) != 1)
-    return fail(child, "cgroup");
+    return "cgroup";
   if (spawn->guard && (!put("/proc/self/setgroups", "deny") || !put("/proc/self/gid_map", child->gid_map) ||
                        !put("/proc/self/uid_map", child->uid_map)))
-    return fail(child, "user namespace map");
+    return "user namespace map";
   if (spawn->guard && mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
-    return fail(child, "proc of the new pid namespace");
+    return "proc of the new pid namespace";
   if (spawn->new_session && setsid() < 0)
-    return fail(child, "setsid");
+    return "setsid";
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
-    return fail(child, "no_new_privs");
+    return "no_new_privs";
   if (spawn->landlock >= 0 && syscall(SYS_landlock_restrict_self, spawn->landlock, 0) < 0)
-    return fail(child, "Landlock");
+    return "Landlock";
   /* Where the call is unknown, what spawn_close_inherited() did has to do. */
   (void)syscall(SYS_close_range, 3U, ~0U, CLOSE_RANGE_CLOEXEC);
-  if (!place_fds(spawn))
-    return fail(child, "descriptors");
+  if (!place_fds(spawn, &child->report_write))
+    return "descriptors";
   reset_signals();
   execve(spawn->program, spawn->argv, spawn->envp);
-  return fail(child, "execve");
+  return "execve";
+}
+
+int spawn_begin(const struct spawn *spawn, struct err *err, struct spawn_child *ret_child)
+{
+  struct child child = { .spawn = spawn };
+  unsigned long flags = SIGCHLD | (spawn->guard ? CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS : 0);
+  int report[2];
+  sigset_t all;
+  sigset_t old;
+  long pid;
+
+  snprintf(child.uid_map, sizeof child.uid_map, "%u %u 1\n", geteuid(), geteuid());
+  snprintf(child.gid_map, sizeof child.gid_map, "%u %u 1\n", getegid(), getegid());
+  if (pipe2(report, O_CLOEXEC) < 0)
+    return err_set_errno(err, errno, "%s: pipe", spawn->program);
+  child.report_read = report[0];
+  child.report_write = report[1];
+  sigfillset(&all);
+  sigprocmask(SIG_BLOCK, &all, &old); /* the caller's handlers are not the child's */
+#if defined(__s390__) || defined(__CRIS__)
+  pid = syscall(SYS_clone, NULL, flags, NULL, NULL, NULL);
+#else
+  pid = syscall(SYS_clone, flags, NULL, NULL, NULL, NULL);
+#endif
+  if (pid == 0) {
+    fail(&child, run_child(&child));
+    _exit(1);
+  }
+  sigprocmask(SIG_SETMASK, &old, NULL);
+  fd_close(&report[1]);
+  if (pid < 0) {
+    fd_close(&report[0]);
+    return err_set_errno(err, errno, "%s: %s", spawn->program,
+                         spawn->guard ? "new user, pid and mount namespaces" : "clone");
+  }
+  *ret_child = (struct spawn_child){ .pid = (pid_t)pid, .report = report[0] };
+  return 0;
+}
+
+int spawn_confirm(struct spawn_child *child, const char *program, struct err *err)
+{
+  struct report report = { .error = 0 };
+  ssize_t n;
+
+  do {
+    n = read(child->report, &report, sizeof report);
+  } while (n < 0 && errno == EINTR);
+  fd_close(&child->report);
+  if (n == 0)
+    return 0;
+  (void)kill(child->pid, SIGKILL);
+  (void)waitpid(child->pid, NULL, 0);
+  child->pid = -1;
+  report.step[sizeof report.step - 1] = '\0';
+  return n == (ssize_t)sizeof report ? err_set_errno(err, report.error, "%s: %s", program, report.step)
+                                     : err_set(err, EIO, "%s: its start cannot be followed", program);
 }
 
 int spawn_program(const struct spawn *spawn, struct err *err, pid_t *ret_pid)
 {
-  struct child child = { .spawn = spawn, .alive_read = -1, .alive_write = -1 };
-  int flags = CLONE_VM | CLONE_VFORK | SIGCHLD | (spawn->guard ? CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS : 0);
-  int alive[2];
-  sigset_t all;
-  sigset_t old;
-  char *stack;
-  pid_t pid;
+  struct spawn_child child = SPAWN_CHILD_INIT;
+  int r = spawn_begin(spawn, err, &child);
 
-  snprintf(child.uid_map, sizeof child.uid_map, "%u %u 1\n", geteuid(), geteuid());
-  snprintf(child.gid_map, sizeof child.gid_map, "%u %u 1\n", getegid(), getegid());
-  if (pipe2(alive, O_CLOEXEC) < 0)
-    return err_set_errno(err, errno, "%s: pipe", spawn->program);
-  stack = mmap(NULL, SPAWN_STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
-  if (stack == MAP_FAILED) {
-    fd_close(&alive[0]);
-    fd_close(&alive[1]);
-    return err_set_errno(err, ENOMEM, "%s: stack", spawn->program);
-  }
-  child.alive_read = alive[0];
-  child.alive_write = alive[1];
-  sigfillset(&all);
-  sigprocmask(SIG_BLOCK, &all, &old);
-  pid = clone(run_child, stack + SPAWN_STACK_BYTES, flags, &child);
-  if (pid < 0)
-    (void)fail(&child, spawn->guard ? "new user, pid and mount namespaces" : "clone");
-  sigprocmask(SIG_SETMASK, &old, NULL);
-  munmap(stack, SPAWN_STACK_BYTES);
-  fd_close(&alive[0]);
-  fd_close(&alive[1]);
-  if (child.error && pid > 0)
-    (void)waitpid(pid, NULL, 0);
-  if (child.error)
-    return err_set_errno(err, child.error, "%s: %s", spawn->program, child.step);
-  *ret_pid = pid;
-  return 0;
+  if (r == 0)
+    r = spawn_confirm(&child, spawn->program, err);
+  if (r == 0)
+    *ret_pid = child.pid;
+  return r;
 }
 
 /* For kernels, and filters around us, that do not know close_range(2). */

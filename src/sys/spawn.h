@@ -1,7 +1,6 @@
 /* spawn: starts another program, with everything that it inherits named one by one.
  *
- * The child shares our memory until it has executed the program (vfork semantics), so the cost does not grow with us.
- * It starts with no_new_privs, with no signal blocked, none ignored but what we ignore, and with these descriptors
+ * The program starts with no_new_privs, with no signal blocked, none ignored but what we ignore, and with these descriptors
  * alone: 0, 1, 2 and the ones listed.
  */
 #ifndef SBX_SYS_SPAWN_H
@@ -32,7 +31,23 @@ struct spawn {
   int cgroup_procs; /* joins the cgroup behind this cgroup.procs before anything else; -1 for none */
 };
 
-/* Starts the program. The child is killed when the thread that called this dies, from before it does anything
+/* A program whose start has begun. */
+struct spawn_child {
+  pid_t pid;
+  int report; /* spawn's own */
+};
+
+#define SPAWN_CHILD_INIT { .pid = -1, .report = -1 }
+
+/* Begins to start the program, and does not wait. What spawn points to, and the descriptors in it, may be gone when this
+ * returns. 0; or -errno where there is no child: -EPERM, -ENOSPC and -EUSERS are about the namespaces (clone(2)). */
+int spawn_begin(const struct spawn *spawn, struct err *err, struct spawn_child *ret_child);
+
+/* Waits until the program is being executed. On failure the child is gone. program: for the message.
+ * 0; or -errno as for spawn_program(). */
+int spawn_confirm(struct spawn_child *child, const char *program, struct err *err);
+
+/* Both. The child is killed when the thread that called this dies, from before it does anything
  * (PR_SET_PDEATHSIG, checked against a caller that is dead already).
  * 0 and the child's pid; or -errno: -ENOENT and -EACCES come from execve(2), other errors name the step. */
 int spawn_program(const struct spawn *spawn, struct err *err, pid_t *ret_pid);

@@ -230,6 +230,15 @@ static inline void make_paths(struct facts *facts, const struct policy *policy, 
   qsort(facts->paths, facts->path_count, sizeof *facts->paths, make_compare);
 }
 
+/* Both halves of making a plan. */
+static inline int make_plan(const struct policy *policy, const struct facts *facts, char *const *argv, struct err *err,
+                            struct plan *plan)
+{
+  int r = plan_begin(policy, facts, argv, err, plan);
+
+  return r < 0 ? r : plan_build(policy, facts, err, plan);
+}
+
 /* The operation that stands at a path when all are carried out: the last that covers it. NULL for none. */
 static inline const struct plan_op *make_at(const struct plan *plan, const char *path)
 {

@@ -18,7 +18,7 @@ static int build_with(const struct policy *policy, const struct thing *things, s
 
   make_caller(&facts, 1000, NULL);
   make_paths(&facts, policy, &world, NULL);
-  return plan_build(policy, &facts, argv, err, plan);
+  return make_plan(policy, &facts, argv, err, plan);
 }
 
 static size_t count_things(const struct thing *things)
@@ -147,7 +147,7 @@ static void test_unknown_paths(void **state)
 
     make_caller(&facts, 1000, NULL);
     make_paths(&facts, none, &world, NULL);
-    unit_assert_row(plan_build(policy, &facts, argv, &err, &plan) == -EINVAL, policies[i], err.message);
+    unit_assert_row(make_plan(policy, &facts, argv, &err, &plan) == -EINVAL, policies[i], err.message);
     unit_assert_row(strstr(err.message, "/data was not looked at") != NULL, policies[i], err.message);
   }
 }

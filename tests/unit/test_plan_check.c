@@ -14,7 +14,7 @@ static void build(struct plan *plan)
 
   make_caller(&facts, 1000, NULL);
   make_paths(&facts, policy, &world, NULL);
-  if (plan_build(policy, &facts, argv, &err, plan) < 0 || plan_check(plan, &err) < 0)
+  if (make_plan(policy, &facts, argv, &err, plan) < 0 || plan_check(plan, &err) < 0)
     fail_msg("%s", err.message);
 }
 

@@ -14,7 +14,7 @@ static void build(const char *const *caller, const char *text, struct plan *plan
   for (; *caller; caller++)
     assert_int_equal(strv_add(&facts.environment, *caller), 0);
   make_paths(&facts, policy, &world, NULL);
-  if (plan_build(policy, &facts, argv, &err, plan) < 0)
+  if (make_plan(policy, &facts, argv, &err, plan) < 0)
     fail_msg("%s", err.message);
 }
 

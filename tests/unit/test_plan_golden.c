@@ -111,7 +111,7 @@ static void build(const struct golden *golden, struct buf *out)
   for (size_t i = 0; i < LIST_MAX && golden->hidden[i]; i++)
     assert_int_equal(strv_add(&facts.hidden, golden->hidden[i]), 0);
   make_paths(&facts, policy, &world, programs);
-  if (plan_build(policy, &facts, argv, &err, &plan) < 0 || plan_check(&plan, &err) < 0 ||
+  if (make_plan(policy, &facts, argv, &err, &plan) < 0 || plan_check(&plan, &err) < 0 ||
       plan_resolve_program(&facts, &err, &plan) < 0)
     fail_msg("%s: %s", golden->name, err.message);
   plan_print(&plan, out);

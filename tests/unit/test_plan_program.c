@@ -118,7 +118,7 @@ static void test_rows(void **state)
     make_paths(&facts, policy, &world, NULL);
     assert_string_equal(plan_path_variable(policy, &facts), rows[i].path);
     look_for(&facts, &world, rows[i].path, rows[i].command);
-    if (plan_build(policy, &facts, argv, &err, &plan) < 0)
+    if (make_plan(policy, &facts, argv, &err, &plan) < 0)
       fail_msg("%s", err.message);
     r = plan_resolve_program(&facts, &err, &plan);
     unit_assert_row(r == rows[i].result, rows[i].command, r < 0 ? err.message : plan.program);

@@ -226,7 +226,7 @@ static bool check_round(struct unit_random *random)
       assert_int_equal(strv_add(&facts.sockets, host.things[i].path), 0);
   }
   make_paths(&facts, policy, &world, NULL);
-  if (plan_build(policy, &facts, argv, &err, &plan) < 0) {
+  if (make_plan(policy, &facts, argv, &err, &plan) < 0) {
     assert_true(err.code == EINVAL || err.code == ENOENT || err.code == ELOOP || err.code == EXDEV);
     assert_true(err.message[0] && !strstr(err.message, "was not looked at"));
     return false;
