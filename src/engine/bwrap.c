@@ -7,11 +7,12 @@
  *
  *   sbx ── guard (bwrap, outer) ── init (bwrap, pid 1 inside) ── command
  *
- * It is started before the plan is known, and loads while the plan is being made: it waits for its options. If they never
- * come it is killed; it has done nothing yet.
+ * It is started before the plan is known, and loads while the plan is being made: it waits for its options. If they
+ * never come it is killed; it has done nothing yet.
  *
  * Talk with it:
- *   --args           options as NUL-terminated strings from a pipe: no limit of argv, nothing to read in /proc (F4, F29)
+ *   --args           options as NUL-terminated strings from a pipe: no limit of argv, nothing to read in /proc (F4,
+ *                    F29)
  *   --file           from memfds that are filled when the plan is known; --seccomp the same, while the mounts are made
  *   --json-status-fd a line when init exists; at the end a line with "exit-code", which comes only if the command was
  *                    executed: without it the set-up failed

@@ -1,7 +1,7 @@
 /* Theory of operation
  *
- * The child is a copy of the caller, which goes on meanwhile; it tells over a pipe which step failed, and the pipe's end
- * without a word tells that the program is being executed. What it does, in this order, and why the order matters:
+ * The child is a copy of the caller, which goes on meanwhile; it tells over a pipe which step failed, and the pipe's
+ * end without a word tells that the program is being executed. What it does, in this order, and why the order matters:
  *
  *   1. PR_SET_PDEATHSIG, then a look whether the caller still lives: whether the pipe still has a reader. A caller that
  *      dies before the first step is seen by the second; one that dies later is seen by the kernel.
@@ -12,8 +12,8 @@
  *   5. session, Landlock, descriptors, signals: nothing of the caller's stays
  *   6. execve
  *
- * clone(2) is called bare: the C library's fork(3) cannot be given namespaces. The child Mustn't allocate, take locks, or
- * touch stdio, and asks the kernel, not the library, who it is.
+ * clone(2) is called bare: the C library's fork(3) cannot be given namespaces. The child Mustn't allocate, take locks,
+ * or touch stdio, and asks the kernel, not the library, who it is.
  */
 #include "sys/spawn.h"
 

@@ -1,7 +1,7 @@
 /* spawn: starts another program, with everything that it inherits named one by one.
  *
- * The program starts with no_new_privs, with no signal blocked, none ignored but what we ignore, and with these descriptors
- * alone: 0, 1, 2 and the ones listed.
+ * The program starts with no_new_privs, with no signal blocked, none ignored but what we ignore, and with these
+ * descriptors alone: 0, 1, 2 and the ones listed.
  */
 #ifndef SBX_SYS_SPAWN_H
 #define SBX_SYS_SPAWN_H
@@ -39,8 +39,8 @@ struct spawn_child {
 
 #define SPAWN_CHILD_INIT { .pid = -1, .report = -1 }
 
-/* Begins to start the program, and does not wait. What spawn points to, and the descriptors in it, may be gone when this
- * returns. 0; or -errno where there is no child: -EPERM, -ENOSPC and -EUSERS are about the namespaces (clone(2)). */
+/* Begins to start the program, and does not wait. What spawn points to, and the descriptors in it, may be gone when
+ * this returns. 0; or -errno where there is no child: -EPERM, -ENOSPC and -EUSERS are about the namespaces (clone(2)). */
 int spawn_begin(const struct spawn *spawn, struct err *err, struct spawn_child *ret_child);
 
 /* Waits until the program is being executed. On failure the child is gone. program: for the message.
