@@ -27,9 +27,9 @@ int cmd_log(const struct opts *opts, char *const *args);
 int cmd_doctor(const struct opts *opts, char *const *args);
 int cmd_learn(const struct opts *opts, char *const *args);
 
-/* Starts what the plan says and waits for its end. The plan has been begun (planning_begin); unless it is planned to its
- * end as well, that is done here, while the sandbox loads. audit_fd: where the audit goes instead, or -1. *ret_started
- * is whether the command can have run. Returns the exit status. */
+/* Starts what the plan says and waits for its end. The plan has been begun (planning_begin); unless it is finished
+ * as well, that is done here, while the sandbox loads. audit_fd: where the audit goes instead, or -1. *ret_started is
+ * whether the command can have run. Returns the exit status. */
 int cmd_start(const struct opts *opts, struct context *context, struct plan *plan, bool planned, int audit_fd,
               bool *ret_started);
 

@@ -40,7 +40,8 @@ struct spawn_child {
 #define SPAWN_CHILD_INIT { .pid = -1, .report = -1 }
 
 /* Begins to start the program, and does not wait. What spawn points to, and the descriptors in it, may be gone when
- * this returns. 0; or -errno where there is no child: -EPERM, -ENOSPC and -EUSERS are about the namespaces (clone(2)). */
+ * this returns. 0; or -errno where there is no child: -EPERM, -ENOSPC and -EUSERS are about the namespaces (clone(2)).
+ */
 int spawn_begin(const struct spawn *spawn, struct err *err, struct spawn_child *ret_child);
 
 /* Waits until the program is being executed. On failure the child is gone. program: for the message.
