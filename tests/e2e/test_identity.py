@@ -20,7 +20,9 @@ def way(kind, host, port):
         s = socket.create_connection((host, port))
     elif kind == "connect":
         s = socket.create_connection(("127.0.0.1", 3128)); s.sendall(b"CONNECT %s:%d HTTP/1.1\\r\\nHost: %s:%d\\r\\n\\r\\n" % (host.encode(), port, host.encode(), port))
-        assert read(s).startswith(b"HTTP/1.1 200"), "refused"
+        head = b""
+        while not head.endswith(b"\\r\\n\\r\\n"): head += s.recv(1) or sys.exit("closed")
+        assert head.startswith(b"HTTP/1.1 200"), "refused"
     else:
         s = socket.create_connection(("127.0.0.1", 1080)); s.sendall(b"\\5\\1\\0\\5\\1\\0\\3" + bytes([len(host)]) + host.encode() + struct.pack(">H", port))
         got = b""
