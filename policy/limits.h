@@ -29,7 +29,9 @@
 #define LIMITS_TLS_EXTENSIONS 128 /* extensions of one ClientHello */
 #define LIMITS_DNS_QUERY_BYTES 4096 /* one query to the stub */
 #define LIMITS_DNS_UDP_BYTES 1232 /* one answer over UDP: passes every path unfragmented (DNS flag day 2020) */
-#define LIMITS_RELAY_BYTES (64 * 1024) /* data held for one direction of a relay while it flows */
+#define LIMITS_RELAY_BYTES \
+  (64 * 1024) /* one read of a relay, and what it holds for a slow reader when bytes are short */
+#define LIMITS_SPLICE_BYTES (1024 * 1024) /* one move of a long stream, and the most that its slow reader leaves over */
 
 /* Proxy: per run. */
 #define LIMITS_CONNECTIONS 20000 /* open client connections */

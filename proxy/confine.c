@@ -50,6 +50,10 @@
 #define ALLOW_IF(call, index, bits, is, why) \
   { .name = (call), .test = SECCOMP_ARG_EQ, .arg = (index), .mask = (bits), .value = (is), .answer = SECCOMP_ALLOW, \
     .reason = (why) }
+#define ALLOW_IF_BOTH(call, index, is, index2, is2, why) \
+  { .name = (call), .test = SECCOMP_ARG_EQ, .arg = (index), .mask = UINT64_MAX, .value = (is), \
+    .also = SECCOMP_ARG_EQ, .also_arg = (index2), .also_mask = UINT64_MAX, .also_value = (is2), \
+    .answer = SECCOMP_ALLOW, .reason = (why) }
 #define REFUSE(call, why) \
   { .name = (call), .test = SECCOMP_ALWAYS, .answer = SECCOMP_ERRNO, .error = EACCES, .reason = (why) }
 
@@ -77,6 +81,7 @@ static const struct seccomp_row rows[] = {
   ALLOW("readv", "c-ares over TCP"),
   ALLOW("write", "audit, messages"),
   ALLOW("writev", "c-ares over TCP"),
+  ALLOW_IF_BOTH("splice", 1, 0, 3, 0, "long streams, through the one pipe; from no place in a file"),
   ALLOW("close", ""),
   ALLOW_IF("fcntl", 1, WORD, F_GETFL, "c-ares, libuv"),
   ALLOW_IF("fcntl", 1, WORD, F_SETFL, "c-ares, libuv"),

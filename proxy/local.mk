@@ -35,6 +35,7 @@ libproxy_a_SOURCES = \
   proxy/sock.c proxy/sock.h \
   proxy/socks.c proxy/socks.h \
   proxy/socks5.c proxy/socks5.h \
+  proxy/splice.c proxy/splice.h \
   proxy/stub.c proxy/stub.h \
   proxy/stub_tcp.c \
   proxy/tell.c proxy/tell.h \

@@ -139,6 +139,7 @@ static int set_up(struct program *program, struct err *err)
 
   proxy->control = CONTROL_FD;
   proxy->budget.max = LIMITS_PROXY_BYTES;
+  splice_open(&proxy->splice);
   proxy->conn_max = descriptors > 2 * OWN_DESCRIPTORS ? (descriptors - OWN_DESCRIPTORS) / FDS_PER_CONNECTION : 32;
   if (proxy->conn_max > LIMITS_CONNECTIONS)
     proxy->conn_max = LIMITS_CONNECTIONS;
@@ -206,6 +207,7 @@ static void program_free(struct program *program)
   listener_free_all(&program->proxy);
   loop_io_free(&program->proxy.control_io);
   resolve_free(program->proxy.resolve);
+  splice_close(&program->proxy.splice);
   loop_free(program->proxy.loop);
   audit_free(program->proxy.audit);
   ask_free(program->proxy.ask);

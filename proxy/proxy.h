@@ -7,6 +7,7 @@
 #include "proxy/loop.h"
 #include "proxy/resolve.h"
 #include "proxy/sock.h"
+#include "proxy/splice.h"
 
 struct ask;
 struct conn;
@@ -24,6 +25,7 @@ struct proxy {
   struct resolve *resolve;
   struct ask *ask; /* asks the user */
   struct budget budget; /* bytes held for all connections */
+  struct splice splice; /* for long streams of all connections */
   struct listener *listeners;
   struct inside *inside; /* makes more listeners */
   struct stub *stub;

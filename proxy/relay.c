@@ -5,7 +5,7 @@
  * more is read from the source before that queue is empty (back-pressure). An idle relay holds no buffer.
  *
  *   direction   source       sink                 then
- *   open        bytes        takes all            read on, at most ROUNDS reads, then let other connections run
+ *   open        bytes        takes all            read on, at most ROUNDS reads or TURN_BYTES, then let others run
  *   open        bytes        takes a part         wait for the sink to be writable
  *   open        end of file  -                    FIN to the sink after its queue; the direction is closed (half-close)
  *   open        bytes        has failed           closed; what the sink sent before is still passed back, then as below
@@ -14,6 +14,13 @@
  * With look(), the client's first bytes are held until it has judged them (F54, F55); a bounded amount, charged to the
  * budget. The other direction flows, since in some protocols the server speaks first.
  *
+ * A read that fills the scratch is taken for a part of a long stream. From then on the direction's bytes go by
+ * splice(2) (splice.h), and the amount grows while the sink takes all and falls to what it took when it does not, so
+ * that little has to be copied for a slow one. When little comes, copying is cheaper, and the direction returns to it.
+ * It also does when splice(2) has nothing where there was said to be something: it stops in front of an urgent byte
+ * (TCP's URG) as if there were no more, or as at an end of file, and only recv(2) steps over it. Taken at its word the
+ * loop would turn for ever (F57), or the rest would be lost.
+ *
  * The relay is over when both directions are closed and both queues are empty.
  */
 #include "proxy/relay.h"
@@ -21,33 +28,88 @@
 #include <errno.h>
 
 #define ROUNDS 8
+#define TURN_BYTES ((size_t)LIMITS_SPLICE_BYTES)
 #define GONE 1
 
-static void send_on(struct relay *relay, struct sock *to, struct span bytes)
+/* The sink has failed: r is what sending to it has come to. */
+static void note_sent(struct relay *relay, struct sock *to, int r)
 {
-  if (sock_send(to, bytes, false) < 0) {
+  if (r < 0) {
     relay->cut = true;
     to->finish = true;
   }
 }
 
+static void send_on(struct relay *relay, struct sock *to, struct span bytes)
+{
+  note_sent(relay, to, sock_send(to, bytes, false));
+}
+
+/* One read, copied. Its size, or what sock_recv() returns. */
+static ssize_t copy(struct relay *relay, struct sock *from, struct sock *to)
+{
+  struct proxy *proxy = relay->proxy;
+  ssize_t n = sock_recv(from, proxy->scratch, sizeof proxy->scratch);
+
+  if (n <= 0)
+    return n;
+  send_on(relay, to, (struct span){ .ptr = proxy->scratch, .len = (size_t)n });
+  if ((size_t)n == sizeof proxy->scratch)
+    from->bulk = sizeof proxy->scratch;
+  return n;
+}
+
+/* The same by splice(2). */
+static ssize_t pass(struct relay *relay, struct sock *from, struct sock *to)
+{
+  struct proxy *proxy = relay->proxy;
+  size_t rest;
+  ssize_t n;
+  int r;
+
+  /* What a slow sink leaves over is held: not much of it once bytes are short. */
+  if (proxy->budget.used > proxy->budget.max / 8)
+    from->bulk = LIMITS_RELAY_BYTES;
+  n = splice_move(&proxy->splice, from, to, from->bulk, proxy->scratch, sizeof proxy->scratch, &r);
+  note_sent(relay, to, r);
+  if (n == 0) {
+    from->bulk = 0;
+    return copy(relay, from, to);
+  }
+  if (n < 0)
+    return n;
+  rest = sock_pending(to);
+  if (n < LIMITS_RELAY_BYTES)
+    from->bulk = 0;
+  else if (rest)
+    from->bulk = (size_t)n - rest > LIMITS_RELAY_BYTES ? (size_t)n - rest : LIMITS_RELAY_BYTES;
+  else if (from->bulk < LIMITS_SPLICE_BYTES)
+    from->bulk *= 2;
+  return n;
+}
+
 /* Moves what there is. 0, or -errno when the source has failed. */
 static int move(struct relay *relay, struct sock *from, struct sock *to, uint64_t *count)
 {
-  for (unsigned round = 0; round < ROUNDS && !sock_pending(to) && !to->finish; round++) {
-    ssize_t n = sock_recv(from, relay->proxy->scratch, sizeof relay->proxy->scratch);
+  size_t moved = 0;
 
-    if (n == -EAGAIN)
+  for (unsigned round = 0; round < ROUNDS && moved < TURN_BYTES && !sock_pending(to) && !to->finish; round++) {
+    ssize_t n = from->bulk && relay->proxy->splice.size ? pass(relay, from, to) : copy(relay, from, to);
+
+    if (n == -EAGAIN) {
+      if (!moved)
+        from->bulk = 0;
       return 0;
+    }
     if (n < 0)
       return (int)n;
     if (n == 0) {
       sock_finish(to);
       return 0;
     }
+    moved += (size_t)n;
     *count += (uint64_t)n;
     relay->active_ms = loop_now_ms(relay->proxy->loop);
-    send_on(relay, to, (struct span){ .ptr = relay->proxy->scratch, .len = (size_t)n });
   }
   return 0;
 }

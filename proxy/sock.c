@@ -3,6 +3,7 @@
 #include "base/fd.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
@@ -143,17 +144,9 @@ void sock_close(struct sock *sock, bool reset)
   sock_init(sock);
 }
 
-ssize_t sock_recv(struct sock *sock, char *bytes, size_t size)
+/* What a read of size bytes has come to: n, or -1 and errno. */
+static ssize_t note_read(struct sock *sock, ssize_t n, size_t size)
 {
-  ssize_t n;
-
-  if (sock->fd >= 0 && sock->eof)
-    return 0;
-  if (sock->fd < 0 || (!sock->readable && !sock->error))
-    return -EAGAIN;
-  do
-    n = recv(sock->fd, bytes, size, MSG_DONTWAIT);
-  while (n < 0 && errno == EINTR);
   if (n < 0 && errno == EAGAIN) {
     sock->readable = false;
     return sock->error ? -sock->error : -EAGAIN;
@@ -165,6 +158,61 @@ ssize_t sock_recv(struct sock *sock, char *bytes, size_t size)
   else if ((size_t)n < size)
     sock->readable = false; /* drained, most likely; the loop tells when not */
   return n;
+}
+
+/* 1: may be read; else what sock_recv() returns. */
+static int may_read(const struct sock *sock)
+{
+  if (sock->fd >= 0 && sock->eof)
+    return 0;
+  return sock->fd < 0 || (!sock->readable && !sock->error) ? -EAGAIN : 1;
+}
+
+ssize_t sock_recv(struct sock *sock, char *bytes, size_t size)
+{
+  ssize_t n = may_read(sock);
+
+  if (n <= 0)
+    return n;
+  do
+    n = recv(sock->fd, bytes, size, MSG_DONTWAIT);
+  while (n < 0 && errno == EINTR);
+  return note_read(sock, n, size);
+}
+
+ssize_t sock_splice_recv(struct sock *sock, int pipe, size_t size)
+{
+  ssize_t n = may_read(sock);
+
+  if (n <= 0)
+    return n;
+  do
+    n = splice(sock->fd, NULL, pipe, NULL, size, SPLICE_F_NONBLOCK);
+  while (n < 0 && errno == EINTR);
+  if (n == 0)
+    return 0;
+  /* Many small segments fill a pipe before its bytes do: having got less than asked for tells nothing, little does. */
+  return note_read(sock, n, LIMITS_RELAY_BYTES);
+}
+
+ssize_t sock_splice_send(struct sock *sock, int pipe, size_t size)
+{
+  size_t sent = 0;
+
+  if (sock->fd < 0 || sock->error)
+    return sock->error ? -sock->error : -ENOTCONN;
+  while (sent < size) {
+    ssize_t n = splice(pipe, NULL, sock->fd, NULL, size - sent, SPLICE_F_NONBLOCK);
+
+    if (n < 0 && errno == EINTR)
+      continue;
+    if (n < 0 && errno == EAGAIN)
+      break;
+    if (n <= 0)
+      return fail(sock, n ? errno : EIO);
+    sent += (size_t)n;
+  }
+  return (ssize_t)sent;
 }
 
 int sock_send(struct sock *sock, struct span bytes, bool more)

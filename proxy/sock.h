@@ -13,8 +13,8 @@
 
 #include <sys/types.h>
 
-/* One read, and a head with what the proxy adds to it. */
-#define SOCK_QUEUE_MAX (LIMITS_RELAY_BYTES + 2 * LIMITS_HTTP_HEAD_BYTES)
+/* What one move leaves over, and a head with what the proxy adds to it. */
+#define SOCK_QUEUE_MAX (LIMITS_SPLICE_BYTES + 2 * LIMITS_HTTP_HEAD_BYTES)
 
 /* Bytes that all connections together hold. */
 struct budget {
@@ -32,6 +32,7 @@ struct sock {
   bool eof; /* the peer has sent its last byte */
   bool finish; /* our last byte has been queued */
   bool reading; /* the owner waits for bytes */
+  size_t bulk; /* how much a relay moves of it at once by splice(2); 0: little comes, and is copied */
   int error; /* the first error of the socket, as a positive errno */
   struct buf queue;
   size_t queue_sent; /* bytes of the queue that the kernel has taken */
@@ -65,6 +66,12 @@ ssize_t sock_recv(struct sock *sock, char *bytes, size_t size);
 /* Sends or queues all of bytes. more: further bytes follow at once, so let them share a segment. 0; -ENOBUFS when the
  * queue or the budget is full; -errno (also set in error). */
 int sock_send(struct sock *sock, struct span bytes, bool more);
+
+/* The same two by splice(2), with a pipe in between (splice.h): bytes go to the pipe, or come from there. The first
+ * returns what sock_recv() returns, but 0 may also be an urgent byte in front: sock_recv() tells. The second needs an
+ * empty queue and queues nothing: it returns how many bytes the kernel has taken, or -errno (also set in error). */
+ssize_t sock_splice_recv(struct sock *sock, int pipe, size_t size);
+ssize_t sock_splice_send(struct sock *sock, int pipe, size_t size);
 
 /* Ends our direction (FIN) once the queue is empty. */
 void sock_finish(struct sock *sock);

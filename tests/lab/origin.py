@@ -277,6 +277,13 @@ class Servers:
         local = stream.getsockname()
         echo(Connection(stream, self.record("echo", plain_address(local), local[1])))
 
+    def endless(self, stream):
+        """Bytes for as long as there is somebody who takes them."""
+        local = stream.getsockname()
+        self.record("endless", plain_address(local), local[1])
+        while True:
+            stream.sendall(PATTERN)
+
     def listen_datagrams(self, port):
         server = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
         server.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)

@@ -77,6 +77,7 @@ class World:
             self.servers.listen(port, self.servers.tls(certificate))
         for port in (7, 22, 5432):
             self.servers.listen(port, self.servers.echo)
+        self.servers.listen(19, self.servers.endless)
         for port in (7, 123, 443, 5353):
             self.servers.listen_datagrams(port)
 

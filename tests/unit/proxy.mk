@@ -53,6 +53,12 @@ tests_unit_test_proxy_relay_SOURCES = tests/unit/test_proxy_relay.c
 tests_unit_test_proxy_relay_CPPFLAGS = $(unit_cppflags)
 tests_unit_test_proxy_relay_LDADD = $(unit_proxy_libs)
 
+check_PROGRAMS += tests/unit/test_proxy_stream
+TESTS += tests/unit/test_proxy_stream
+tests_unit_test_proxy_stream_SOURCES = tests/unit/test_proxy_stream.c
+tests_unit_test_proxy_stream_CPPFLAGS = $(unit_cppflags)
+tests_unit_test_proxy_stream_LDADD = $(unit_proxy_libs)
+
 check_PROGRAMS += tests/unit/test_proxy_man
 TESTS += tests/unit/test_proxy_man
 tests_unit_test_proxy_man_SOURCES = tests/unit/test_proxy_man.c

@@ -15,6 +15,7 @@
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
+#include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -173,6 +174,51 @@ static long call_ioctl(void)
   return ioctl(STDERR_FILENO, 0x5412 /* TIOCSTI */, &byte);
 }
 
+/* One end of the control socket to the other: a file's place could be read or written past its descriptor's. */
+static long call_splice_from_place(void)
+{
+  loff_t place = 0;
+
+  return splice(CONTROL, &place, CONTROL, NULL, 1, SPLICE_F_NONBLOCK);
+}
+
+static long call_splice_to_place(void)
+{
+  loff_t place = 0;
+
+  return splice(CONTROL, NULL, CONTROL, &place, 1, SPLICE_F_NONBLOCK);
+}
+
+static long call_pipe(void)
+{
+  int fds[2];
+
+  return pipe2(fds, O_CLOEXEC);
+}
+
+static long call_pipe_size(void)
+{
+  return fcntl(CONTROL, F_SETPIPE_SZ, 1 << 20);
+}
+
+static long call_tee(void)
+{
+  return tee(CONTROL, CONTROL, 1, SPLICE_F_NONBLOCK);
+}
+
+static long call_vmsplice(void)
+{
+  char byte = 0;
+  struct iovec iov = { &byte, 1 };
+
+  return vmsplice(CONTROL, &iov, 1, SPLICE_F_NONBLOCK);
+}
+
+static long call_sendfile(void)
+{
+  return sendfile(CONTROL, STDERR_FILENO, NULL, 1);
+}
+
 static long call_unshare(void)
 {
   return syscall(SYS_unshare, CLONE_NEWUSER);
@@ -229,6 +275,13 @@ static const struct {
   { "prctl(PR_SET_DUMPABLE)", call_set_dumpable },
   { "fcntl(F_SETOWN)", call_fcntl_owner },
   { "ioctl(TIOCSTI)", call_ioctl },
+  { "splice from a place", call_splice_from_place },
+  { "splice to a place", call_splice_to_place },
+  { "pipe2", call_pipe },
+  { "fcntl(F_SETPIPE_SZ)", call_pipe_size },
+  { "tee", call_tee },
+  { "vmsplice", call_vmsplice },
+  { "sendfile", call_sendfile },
   { "unshare", call_unshare },
   { "memfd_create", call_memfd },
   { "userfaultfd", call_userfaultfd },
