@@ -14,6 +14,11 @@ static const struct reason_row reason_table[REASON_COUNT] = {
   [REASON_DENY_RULE] = { "deny-rule", "a deny rule refuses it" },
   [REASON_NOT_ALLOWED] = { "not-allowed", "no rule allows this host" },
   [REASON_PORT_NOT_ALLOWED] = { "port-not-allowed", "a rule allows this host, but not on this port" },
+  [REASON_METHOD_NOT_ALLOWED] = { "method-not-allowed", "a rule allows this host, but not this method" },
+  [REASON_PATH_NOT_ALLOWED] = { "path-not-allowed", "a rule allows this host, but not this path" },
+  [REASON_AMBIGUOUS_REQUEST] = { "ambiguous-request", "a server could read the request in two ways" },
+  [REASON_TLS_NOT_JUDGED] = { "tls-not-judged", "a rule is about methods or paths, which TLS hides" },
+  [REASON_NOT_HTTP] = { "not-http", "a rule is about methods or paths, and this is not cleartext HTTP/1" },
   [REASON_ADDRESS_LOOPBACK] = { "address-loopback", "the address is a loopback address of the host" },
   [REASON_ADDRESS_UNSPECIFIED] = { "address-unspecified", "the address is the unspecified address" },
   [REASON_ADDRESS_PRIVATE] = { "address-private", "the address is in a private network" },
@@ -90,63 +95,76 @@ static bool decide_permits_addr(const struct policy_rule *rule, const struct add
   return addr_class_outer(&rule->prefix.addr) == class;
 }
 
-/* The deny rule that covers the host, or the address, on this port. */
-static const struct policy_rule *decide_find_deny(const struct policy *policy, const struct host *host, uint16_t port)
+/* Whether a deny rule covers the host, or the address, on this port. */
+static bool decide_rule_denies(const struct policy_rule *rule, const struct host *host, uint16_t port)
 {
   bool loopback = host->kind == HOST_ADDR && addr_classify(&host->addr) == ADDR_LOOPBACK;
+  bool covers = rule_covers_host(rule, host) || (loopback && rule->kind == POLICY_HOST_LOCALHOST);
 
+  return covers && rule_covers_port(rule, port);
+}
+
+/* The first deny rule that does: of those on whole connections, or of those on methods and paths. */
+static const struct policy_rule *decide_find_deny(const struct policy *policy, const struct host *host, uint16_t port,
+                                                  bool whole)
+{
   for (size_t i = 0; i < policy->deny.count; i++) {
     const struct policy_rule *rule = &policy->deny.items[i];
-    bool covers = rule_covers_host(rule, host) || (loopback && rule->kind == POLICY_HOST_LOCALHOST);
-    if (covers && rule_covers_port(rule, port))
+    if (rule_is_whole(rule) == whole && decide_rule_denies(rule, host, port))
       return rule;
   }
   return NULL;
 }
 
-static struct verdict decide_name(const struct policy *policy, const struct host *host, uint16_t port)
+/* Whether an allow rule permits the host, on whatever port. */
+static bool decide_rule_permits(const struct policy_rule *rule, const struct host *host)
 {
-  struct verdict verdict = { .allow = false, .reason = REASON_NOT_ALLOWED };
-  bool localhost = strcmp(host->name, "localhost") == 0;
+  enum addr_class class;
 
-  for (size_t i = 0; i < policy->allow.count; i++) {
-    const struct policy_rule *rule = &policy->allow.items[i];
-    if ((localhost && rule->kind == POLICY_HOST_ANY) || !rule_covers_host(rule, host))
-      continue;
-    if (rule_covers_port(rule, port))
-      return (struct verdict){ .allow = true, .reason = REASON_ALLOWED, .rule = rule };
-    if (verdict.reason == REASON_NOT_ALLOWED) {
-      verdict.reason = REASON_PORT_NOT_ALLOWED;
-      verdict.rule = rule;
-    }
-  }
-  return verdict;
+  if (host->kind == HOST_NAME)
+    return rule_covers_host(rule, host) && !(rule->kind == POLICY_HOST_ANY && strcmp(host->name, "localhost") == 0);
+  class = addr_classify(&host->addr);
+  return decide_permits_addr(rule, &host->addr, class) || (rule->kind == POLICY_HOST_ANY && class == ADDR_PUBLIC);
 }
 
-/* An address that was asked for as such. The reason is the most telling of those that the rules give: a rule permits it
- * but not the port, then where the address leads, then that nothing names it. */
-static struct verdict decide_literal(const struct policy *policy, const struct host *host, uint16_t port)
+/* An allow rule that does not let the target pass. The reason is the most telling of those that the rules give: a rule
+ * permits it but not the port, then where an address leads, then that nothing names it. */
+static void decide_note_refusal(const struct policy_rule *rule, const struct host *host, bool permits,
+                                struct verdict *verdict)
 {
-  enum addr_class class = addr_classify(&host->addr);
+  if (permits && verdict->reason != REASON_PORT_NOT_ALLOWED)
+    *verdict = (struct verdict){ .reason = REASON_PORT_NOT_ALLOWED, .rule = rule };
+  else if (!permits && host->kind == HOST_ADDR && rule_covers_host(rule, host) && verdict->reason == REASON_NOT_ALLOWED)
+    *verdict = (struct verdict){ .reason = decide_class_reason(addr_classify(&host->addr)),
+                                 .has_addr = true,
+                                 .addr = host->addr };
+}
+
+/* A rule on whole connections is preferred to one on some of their requests, wherever it stands. */
+static struct verdict decide_allow(const struct policy *policy, const struct host *host, uint16_t port)
+{
   struct verdict verdict = { .allow = false, .reason = REASON_NOT_ALLOWED };
+  const struct policy_rule *partly = NULL;
 
   for (size_t i = 0; i < policy->allow.count; i++) {
     const struct policy_rule *rule = &policy->allow.items[i];
-    bool permits =
-        decide_permits_addr(rule, &host->addr, class) || (rule->kind == POLICY_HOST_ANY && class == ADDR_PUBLIC);
-    if (permits && rule_covers_port(rule, port))
+    bool permits = decide_rule_permits(rule, host);
+    if (!permits || !rule_covers_port(rule, port))
+      decide_note_refusal(rule, host, permits, &verdict);
+    else if (rule_is_whole(rule))
       return (struct verdict){ .allow = true, .reason = REASON_ALLOWED, .rule = rule };
-    if (permits && verdict.reason != REASON_PORT_NOT_ALLOWED)
-      verdict = (struct verdict){ .reason = REASON_PORT_NOT_ALLOWED, .rule = rule };
-    else if (!permits && rule_covers_host(rule, host) && verdict.reason == REASON_NOT_ALLOWED)
-      verdict = (struct verdict){ .reason = decide_class_reason(class), .has_addr = true, .addr = host->addr };
+    else if (!partly)
+      partly = rule;
   }
+  if (partly)
+    return (struct verdict){ .allow = true, .reason = REASON_ALLOWED, .rule = partly, .request_rule = partly };
   return verdict;
 }
 
 struct verdict decide_target(const struct policy *policy, const struct host *host, uint16_t port)
 {
   const struct policy_rule *deny;
+  struct verdict verdict;
 
   if (policy->network == POLICY_NETWORK_NONE)
     return (struct verdict){ .reason = REASON_NETWORK_NONE };
@@ -154,10 +172,13 @@ struct verdict decide_target(const struct policy *policy, const struct host *hos
     return (struct verdict){ .reason = REASON_BAD_TARGET };
   if (policy->network == POLICY_NETWORK_HOST)
     return (struct verdict){ .allow = true, .reason = REASON_ALLOWED };
-  deny = decide_find_deny(policy, host, port);
+  deny = decide_find_deny(policy, host, port, true);
   if (deny)
     return (struct verdict){ .reason = REASON_DENY_RULE, .rule = deny };
-  return host->kind == HOST_ADDR ? decide_literal(policy, host, port) : decide_name(policy, host, port);
+  verdict = decide_allow(policy, host, port);
+  if (verdict.allow && !verdict.request_rule)
+    verdict.request_rule = decide_find_deny(policy, host, port, false);
+  return verdict;
 }
 
 struct verdict decide_lookup(const struct policy *policy, const struct host *host)
@@ -194,9 +215,11 @@ struct verdict decide_addr_of(const struct policy *policy, const struct verdict 
       (host->kind == HOST_ADDR && addr_equal(addr, &host->addr)))
     return verdict;
   host_of_addr(addr, &literal);
-  deny = decide_find_deny(policy, &literal, port);
+  deny = decide_find_deny(policy, &literal, port, true);
   if (deny)
     return (struct verdict){ .reason = REASON_DENY_RULE, .rule = deny };
+  if (!verdict.request_rule)
+    verdict.request_rule = decide_find_deny(policy, &literal, port, false);
   if (host->kind == HOST_NAME && strcmp(host->name, "localhost") == 0 && decide_is_localhost(addr))
     return verdict;
   /* `localhost` leads to the loopback or nowhere, whatever a resolver says. */
@@ -204,12 +227,148 @@ struct verdict decide_addr_of(const struct policy *policy, const struct verdict 
     return verdict;
   for (size_t i = 0; i < policy->allow.count; i++) {
     const struct policy_rule *rule = &policy->allow.items[i];
-    if (rule->kind == POLICY_HOST_PREFIX && decide_permits_addr(rule, addr, class) && rule_covers_port(rule, port))
-      return (struct verdict){ .allow = true, .reason = REASON_ALLOWED, .rule = rule };
+    if (rule->kind == POLICY_HOST_PREFIX && rule_is_whole(rule) && decide_permits_addr(rule, addr, class) &&
+        rule_covers_port(rule, port)) {
+      verdict.rule = rule;
+      return verdict;
+    }
   }
   return (struct verdict){ .reason = class == ADDR_PUBLIC ? REASON_NOT_ALLOWED : decide_class_reason(class),
                            .has_addr = true,
                            .addr = *addr };
+}
+
+/* The reading of a request that is judged. */
+struct decide_reading {
+  const struct request *request;
+  struct request_path path;
+  const char *ambiguous; /* why the path has more than one; NULL: it has one */
+};
+
+/* Whether a rule that covers the target names the request: true also where that cannot be told, with the reason
+ * REASON_AMBIGUOUS_REQUEST in *verdict; else *verdict has what the rule lacks. */
+static bool decide_names_request(const struct policy_rule *rule, const struct decide_reading *reading, bool deny,
+                                 struct verdict *verdict)
+{
+  *verdict = (struct verdict){ .reason = REASON_METHOD_NOT_ALLOWED, .rule = rule };
+  if (!request_matches_method(rule, reading->request->method))
+    return false;
+  verdict->reason = REASON_AMBIGUOUS_REQUEST;
+  verdict->detail = reading->ambiguous;
+  if (reading->ambiguous && rule->paths.count > 0)
+    return true;
+  verdict->reason = REASON_PATH_NOT_ALLOWED;
+  verdict->detail = NULL;
+  if (!request_matches_path(rule, &reading->path, deny))
+    return false;
+  verdict->reason = REASON_ALLOWED;
+  return true;
+}
+
+/* A deny rule on methods or paths that names the request, or could. */
+static bool decide_denies_request(const struct policy *policy, const struct host *host, const struct addr *addr,
+                                  uint16_t port, const struct decide_reading *reading, struct verdict *ret_verdict)
+{
+  struct host literal;
+  struct verdict verdict;
+
+  if (addr)
+    host_of_addr(addr, &literal);
+  for (size_t i = 0; i < policy->deny.count; i++) {
+    const struct policy_rule *rule = &policy->deny.items[i];
+    bool covers = decide_rule_denies(rule, host, port) || (addr && decide_rule_denies(rule, &literal, port));
+    if (rule_is_whole(rule) || !covers || !decide_names_request(rule, reading, true, &verdict))
+      continue;
+    if (verdict.reason == REASON_ALLOWED)
+      verdict.reason = REASON_DENY_RULE;
+    *ret_verdict = verdict;
+    return true;
+  }
+  return false;
+}
+
+static struct verdict decide_allows_request(const struct policy *policy, const struct host *host, uint16_t port,
+                                            const struct decide_reading *reading)
+{
+  struct verdict refusal = { .reason = REASON_NOT_ALLOWED };
+
+  for (size_t i = 0; i < policy->allow.count; i++) {
+    const struct policy_rule *rule = &policy->allow.items[i];
+    struct verdict verdict;
+    if (!decide_rule_permits(rule, host) || !rule_covers_port(rule, port))
+      continue;
+    if (decide_names_request(rule, reading, false, &verdict) && verdict.reason == REASON_ALLOWED)
+      return (struct verdict){ .allow = true, .reason = REASON_ALLOWED, .rule = rule };
+    /* The words stand in the order in which they tell more. */
+    if (verdict.reason > refusal.reason)
+      refusal = verdict;
+  }
+  return refusal;
+}
+
+struct verdict decide_request_of(const struct policy *policy, const struct verdict *target, const struct host *host,
+                                 const struct addr *addr, uint16_t port, const struct request *request)
+{
+  struct decide_reading reading = { .request = request };
+  struct verdict allowed = *target;
+  struct verdict verdict;
+  struct host literal;
+
+  if (!target->allow || policy->network == POLICY_NETWORK_HOST)
+    return *target;
+  if (addr && !allowed.request_rule) {
+    host_of_addr(addr, &literal);
+    allowed.request_rule = decide_find_deny(policy, &literal, port, false);
+  }
+  if (!allowed.request_rule)
+    return *target;
+  (void)request_read_path(request->path, &reading.path, &reading.ambiguous);
+  if (decide_denies_request(policy, host, addr, port, &reading, &verdict))
+    return verdict;
+  /* The user has allowed the target as a whole. */
+  if (target->asked == DECIDE_ASKED_ONCE)
+    return allowed;
+  verdict = decide_allows_request(policy, host, port, &reading);
+  verdict.request_rule = allowed.request_rule;
+  verdict.asked = target->asked;
+  return verdict;
+}
+
+struct verdict decide_request(const struct policy *policy, const struct host *host, uint16_t port,
+                              const struct request *request)
+{
+  struct verdict target = decide_target(policy, host, port);
+
+  return decide_request_of(policy, &target, host, NULL, port, request);
+}
+
+struct verdict decide_once(const struct policy *policy, const struct policy_rule *rule, const struct host *host,
+                           uint16_t port)
+{
+  return (struct verdict){ .allow = true,
+                           .reason = REASON_ALLOWED,
+                           .rule = rule,
+                           .asked = DECIDE_ASKED_ONCE,
+                           .request_rule = decide_find_deny(policy, host, port, false) };
+}
+
+struct verdict decide_opaque(const struct verdict *verdict, bool tls)
+{
+  if (!verdict->allow || !verdict->request_rule)
+    return *verdict;
+  return (struct verdict){ .reason = tls ? REASON_TLS_NOT_JUDGED : REASON_NOT_HTTP, .rule = verdict->request_rule };
+}
+
+bool decide_is_about_request(const struct verdict *verdict)
+{
+  switch ((unsigned)verdict->reason) {
+  case REASON_METHOD_NOT_ALLOWED:
+  case REASON_PATH_NOT_ALLOWED:
+  case REASON_AMBIGUOUS_REQUEST:
+    return true;
+  default:
+    return verdict->reason == REASON_DENY_RULE && verdict->rule && !rule_is_whole(verdict->rule);
+  }
 }
 
 bool decide_may_ask(const struct verdict *verdict, const struct host *host)
@@ -240,13 +399,21 @@ void decide_rule(const struct host *host, uint16_t port, struct buf *out)
     host_print_target(host, port, out);
 }
 
-/* Where the rule has to go from. */
-static void decide_fix_deny(const struct policy_rule *rule, struct buf *out)
+/* Longest part of a rule or path that a line quotes. */
+#define DECIDE_QUOTE_BYTES 200
+
+/* A rule and where it stands. */
+static void decide_print_place(const struct policy_rule *rule, struct buf *out)
 {
   const struct policy_origin *origin = &rule->origin;
+  struct span text = span_of(rule->text);
 
-  buf_append_str(out, origin->line > 0 ? "remove the deny rule " : "leave out the deny rule ");
-  buf_append_json(out, span_of(rule->text));
+  if (rule_is_whole(rule))
+    buf_append_json(out, text);
+  else
+    buf_append_escaped(out, span_sub(text, 0, DECIDE_QUOTE_BYTES));
+  if (text.len > DECIDE_QUOTE_BYTES && !rule_is_whole(rule))
+    buf_append_str(out, "...");
   if (!origin->file)
     return;
   buf_append_str(out, origin->line > 0 ? " in " : " of ");
@@ -257,12 +424,62 @@ static void decide_fix_deny(const struct policy_rule *rule, struct buf *out)
     buf_printf(out, " (%s)", origin->json_path);
 }
 
+/* Where the rule has to go from. */
+static void decide_fix_deny(const struct policy_rule *rule, struct buf *out)
+{
+  buf_append_str(out, rule->origin.line > 0 ? "remove the deny rule " : "leave out the deny rule ");
+  decide_print_place(rule, out);
+}
+
+/* What a rule on methods or paths lacks. What to type would be a whole rule with a path that comes from inside: not for
+ * a shell. */
+static void decide_fix_lack(const struct verdict *verdict, const struct request *request, struct buf *out)
+{
+  bool method = verdict->reason == REASON_METHOD_NOT_ALLOWED;
+  struct span lack = !request ? SPAN("") : method ? request->method : request->path;
+  struct request_path path;
+  const char *cause;
+
+  if (!method && request && request_read_path(request->path, &path, &cause) == 0)
+    lack = (struct span){ path.bytes, path.len };
+  buf_append_str(out, "add ");
+  if (lack.len > 0 && lack.len <= DECIDE_QUOTE_BYTES)
+    buf_append_json(out, lack);
+  else
+    buf_append_str(out, "it");
+  buf_printf(out, " to the %s of the rule ", method ? "methods" : "paths");
+  decide_print_place(verdict->rule, out);
+}
+
+void decide_fix_request(const struct verdict *verdict, const struct host *host, uint16_t port,
+                        const struct request *request, struct buf *out)
+{
+  switch ((unsigned)verdict->reason) {
+  case REASON_METHOD_NOT_ALLOWED:
+  case REASON_PATH_NOT_ALLOWED:
+    decide_fix_lack(verdict, request, out);
+    return;
+  case REASON_TLS_NOT_JUDGED:
+  case REASON_NOT_HTTP:
+    buf_append_str(out, "use http:// there, or write a rule without methods and paths in place of ");
+    decide_print_place(verdict->rule, out);
+    return;
+  default:
+    decide_fix(verdict, host, port, out);
+  }
+}
+
 void decide_fix(const struct verdict *verdict, const struct host *host, uint16_t port, struct buf *out)
 {
   struct host literal = *host;
 
   if (verdict->allow)
     return;
+  if (verdict->rule && verdict->reason >= REASON_METHOD_NOT_ALLOWED && verdict->reason <= REASON_NOT_HTTP &&
+      verdict->reason != REASON_AMBIGUOUS_REQUEST) {
+    decide_fix_request(verdict, host, port, NULL, out);
+    return;
+  }
   if (verdict->reason == REASON_DENY_RULE && verdict->rule) {
     decide_fix_deny(verdict->rule, out);
     return;

@@ -7,6 +7,10 @@
  * own network address (10.0.0.0/8 permits private ones, 0.0.0.0/0 public ones only). A metadata or unspecified address
  * needs a rule for that one address. Deny is wide: `*` covers everything, `localhost` every loopback address.
  *
+ * A rule on methods or paths lets the target pass at first, since nothing of a request is known then; the verdict has
+ * it as its request_rule, and every request is judged by itself. What is no cleartext HTTP there is refused, since it
+ * cannot be judged. A rule without them allows or denies all requests.
+ *
  * network.mode "none" refuses every target; "host" lets every one pass, since nothing of ours stands in the way then.
  */
 #ifndef SBX_POLICY_DECIDE_H
@@ -14,6 +18,7 @@
 
 #include "policy/host.h"
 #include "policy/policy.h"
+#include "policy/request.h"
 
 /* Why a request was let through or not: one word each in the audit, in denials and in sbx-proxy(8). */
 enum reason {
@@ -21,6 +26,11 @@ enum reason {
   REASON_DENY_RULE, /* "deny-rule": a deny rule matches */
   REASON_NOT_ALLOWED, /* "not-allowed": no rule matches */
   REASON_PORT_NOT_ALLOWED, /* "port-not-allowed": a rule matches the host, none the port */
+  REASON_METHOD_NOT_ALLOWED, /* "method-not-allowed": rules name the host and port, none the request's method */
+  REASON_PATH_NOT_ALLOWED, /* "path-not-allowed": and one the method, none the path */
+  REASON_AMBIGUOUS_REQUEST, /* "ambiguous-request": servers could disagree about what the request asks for */
+  REASON_TLS_NOT_JUDGED, /* "tls-not-judged": TLS hides the requests that a rule has to judge */
+  REASON_NOT_HTTP, /* "not-http": so does another protocol */
   REASON_ADDRESS_LOOPBACK, /* "address-loopback", and so on: a name led to such a place, no address rule allows it */
   REASON_ADDRESS_UNSPECIFIED,
   REASON_ADDRESS_PRIVATE,
@@ -58,6 +68,9 @@ struct verdict {
   bool allow;
   enum reason reason;
   const struct policy_rule *rule; /* the rule that decided, or NULL; borrowed from the policy */
+  const struct policy_rule
+      *request_rule; /* allowed only as far as each request is: a rule on methods or paths; or NULL */
+  const char *detail; /* what is ambiguous (static), or NULL */
   bool has_addr; /* addr is the address that was refused for where it leads (REASON_ADDRESS_*) */
   struct addr addr;
   enum decide_asked asked;
@@ -87,6 +100,27 @@ void decide_rule(const struct host *host, uint16_t port, struct buf *out);
 /* "once", "run", ...; "" for nobody. */
 const char *decide_asked_word(enum decide_asked asked);
 
+/* Judges one request of cleartext HTTP by itself: the target, then deny rules that name the request, then the first
+ * allow rule that does. */
+struct verdict decide_request(const struct policy *policy, const struct host *host, uint16_t port,
+                              const struct request *request);
+
+/* The same, after a verdict on the target. addr is where the request goes, so that deny rules on addresses count; NULL
+ * while that is not known. */
+struct verdict decide_request_of(const struct policy *policy, const struct verdict *target, const struct host *host,
+                                 const struct addr *addr, uint16_t port, const struct request *request);
+
+/* The verdict on a target that the user allows once, by this rule. */
+struct verdict decide_once(const struct policy *policy, const struct policy_rule *rule, const struct host *host,
+                           uint16_t port);
+
+/* What becomes of a connection that was allowed and carries something else than cleartext HTTP: refused where requests
+ * have to be judged, else as it was. */
+struct verdict decide_opaque(const struct verdict *verdict, bool tls);
+
+/* Whether the verdict is about one request, and not about its target. */
+bool decide_is_about_request(const struct verdict *verdict);
+
 /* Whether a name may be resolved inside: some port of it is allowed. A denied one is judged as for port 443, the
  * likeliest to be meant. The rule of the verdict is the one that lets it pass. */
 struct verdict decide_lookup(const struct policy *policy, const struct host *host);
@@ -94,6 +128,10 @@ struct verdict decide_lookup(const struct policy *policy, const struct host *hos
 /* Stable word of a reason ("not-allowed"), and the sentence that explains it to a person. */
 const char *reason_word(enum reason reason);
 const char *reason_text(enum reason reason);
+
+/* What to do so that a request passes that was refused. For a verdict on the target the same as decide_fix(). */
+void decide_fix_request(const struct verdict *verdict, const struct host *host, uint16_t port,
+                        const struct request *request, struct buf *out);
 
 /* What to type so that the target passes: "sbx run --allow api.example.com ...", or the place of the deny rule that has
  * to go, or "" where nothing helps. One line. */

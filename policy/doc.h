@@ -6,6 +6,7 @@
 #ifndef SBX_POLICY_DOC_H
 #define SBX_POLICY_DOC_H
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/span.h"
@@ -38,6 +39,9 @@ void doc_free_indirect(struct doc **doc);
 
 /* The member with this name, or NULL. */
 const struct doc *doc_member(const struct doc *object, const char *name);
+
+/* Appends a tree as JSON in one line. Look at buf_error afterwards. */
+void doc_print(const struct doc *doc, struct buf *out);
 
 /* "a string", "a list", ... for messages. */
 const char *doc_type_name(enum doc_type type);

@@ -8,6 +8,11 @@
 #define LIMITS_POLICY_ITEMS 65536 /* values of all layers together */
 #define LIMITS_POLICY_DEPTH 8 /* nesting of objects and lists in a policy file */
 #define LIMITS_ENV_NAME_BYTES 256
+#define LIMITS_METHOD_BYTES 32 /* one method of a rule */
+#define LIMITS_RULE_METHODS 64 /* methods of one rule */
+#define LIMITS_RULE_PATHS 256 /* paths of one rule */
+#define LIMITS_RULE_PATH_BYTES 1024 /* one path of a rule */
+#define LIMITS_REQUEST_PATH_BYTES 2048 /* a request's path, without its query, that can be judged and told */
 #define LIMITS_PIDS 4194304 /* the kernel's PID_MAX_LIMIT */
 #define LIMITS_PATH_BYTES 4096 /* PATH_MAX */
 

@@ -118,6 +118,18 @@ static int load_unwrap(struct load *load, const struct doc *doc, const char *jso
   return 0;
 }
 
+/* A rule that names methods or paths goes on as the text that an option would have (rule_object.h). */
+static int load_rule_object(struct load *load, const struct key *key, const struct doc *doc, struct layer_place place)
+{
+  buf_autofree struct buf text = BUF_INIT(LIMITS_POLICY_BYTES);
+
+  doc_print(doc, &text);
+  if (buf_error(&text) < 0)
+    return buf_error(&text) == -ENOMEM ? load_out_of_memory(load->err)
+                                       : load_refuse(load, doc, place.json_path, "too long; make it several rules");
+  return load_add_value(load, key, NULL, text.data, place);
+}
+
 /* A scalar, list item or map entry. */
 static int load_value(struct load *load, const struct key *key, const struct doc *doc, const char *json_path,
                       const char *name)
@@ -132,8 +144,9 @@ static int load_value(struct load *load, const struct key *key, const struct doc
   if (doc->type == DOC_NULL && key->nullable)
     return load_add_value(load, key, name, NULL, place);
   if (key->type == KEY_TYPE_RULE && doc->type == DOC_OBJECT)
-    return load_refuse(load, doc, json_path,
-                       "rules with methods and paths come with a later version; write a string HOST[:PORTS]");
+    return load_rule_object(load, key, doc, place);
+  if (key->type == KEY_TYPE_RULE && doc->type == DOC_STRING && doc->text[0] == '{')
+    return load_refuse(load, doc, json_path, "an object in quotes; write it without them");
   if (!load_type_fits(key, doc->type))
     return err_set(load->err, EINVAL, "%s:%u: %s: %s where %s is wanted; see sbx-policy(5)", load->place, doc->line,
                    json_path, doc_type_name(doc->type), load_wanted(key));

@@ -16,7 +16,9 @@ libpolicy_a_SOURCES = \
   policy/policy.c policy/policy.h \
   policy/print.c policy/print.h \
   policy/profiles.c policy/profiles.h \
+  policy/request.c policy/request.h \
   policy/rule.c policy/rule.h \
+  policy/rule_object.c policy/rule_object.h \
   policy/validate.c policy/validate.h \
   policy/value.c policy/value.h
 

@@ -6,6 +6,7 @@
 #ifndef SBX_POLICY_POLICY_H
 #define SBX_POLICY_POLICY_H
 
+#include "base/strv.h"
 #include "policy/addr.h"
 
 #include <stdbool.h>
@@ -54,6 +55,8 @@ struct policy_rule {
   struct addr_prefix prefix; /* PREFIX only */
   struct policy_ports *ports; /* sorted, disjoint, never empty: without any named 80 and 443 in allow, all in deny */
   size_t port_count;
+  struct strv methods; /* of requests; sorted; none: every method */
+  struct strv paths; /* patterns of request.h; sorted; none: every path */
   char *text; /* canonical text of the rule, as `sbx show` prints it */
   struct policy_origin origin;
 };

@@ -7,6 +7,7 @@
 #include "policy/print.h"
 
 #include "policy/fields.h"
+#include "policy/rule.h"
 
 #include <inttypes.h>
 
@@ -70,7 +71,10 @@ static void print_rules(struct print *print, const struct policy_rules *rules)
   for (size_t i = 0; i < rules->count; i++) {
     print_item_separator(print, i);
     print_item_begin(print);
-    print_text(print, rules->items[i].text);
+    if (rule_is_whole(&rules->items[i]))
+      print_text(print, rules->items[i].text);
+    else
+      buf_append_str(print->out, rules->items[i].text);
     print_item_end(print, &rules->items[i].origin);
   }
   print_list_end(print, rules->count, "]");

@@ -1,6 +1,7 @@
 #include "policy/rule.h"
 
 #include "base/num.h"
+#include "policy/rule_object.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -15,6 +16,8 @@ void rule_free(struct policy_rule *rule)
 {
   free(rule->name);
   free(rule->ports);
+  strv_free(&rule->methods);
+  strv_free(&rule->paths);
   free(rule->text);
   free(rule->origin.file);
   free(rule->origin.json_path);
@@ -253,14 +256,22 @@ static int rule_fill(struct span text, enum rule_list list, struct err *err, str
 int rule_parse(struct span text, enum rule_list list, struct err *err, struct policy_rule *ret_rule)
 {
   struct policy_rule rule = { 0 };
-  int r = rule_fill(text, list, err, &rule);
+  int r;
 
+  if (rule_object_is(text))
+    return rule_object_parse(text, list, err, ret_rule);
+  r = rule_fill(text, list, err, &rule);
   if (r < 0) {
     rule_free(&rule);
     return r == -ENOMEM ? err_set(err, ENOMEM, "out of memory") : r;
   }
   *ret_rule = rule;
   return 0;
+}
+
+bool rule_is_whole(const struct policy_rule *rule)
+{
+  return rule->methods.count == 0 && rule->paths.count == 0;
 }
 
 bool rule_covers_addr(const struct policy_rule *rule, const struct addr *addr)

@@ -18,6 +18,9 @@ int rule_parse(struct span text, enum rule_list list, struct err *err, struct po
 /* Frees what the rule holds, origin included. */
 void rule_free(struct policy_rule *rule);
 
+/* Whether the rule is about connections as a whole, and not about some requests of them. */
+bool rule_is_whole(const struct policy_rule *rule);
+
 /* Whether the rule's host part names the host. An address rule also covers what an IPv6 address carries
  * inside (F52). */
 bool rule_covers_host(const struct policy_rule *rule, const struct host *host);

@@ -314,6 +314,25 @@ static int validate_unique_all(struct policy *policy)
   return r < 0 ? r : validate_unique((char *)policy->env_set.items, &policy->env_set.count, &env_list);
 }
 
+/* A port that is handed in whole, and a deny rule on some of its requests: nobody could hold that rule. */
+static int validate_forward(const struct policy *policy, struct err *err)
+{
+  static const struct host localhost = { .kind = HOST_NAME, .name = "localhost" };
+
+  for (size_t i = 0; i < policy->forward.count; i++) {
+    for (size_t j = 0; j < policy->deny.count; j++) {
+      const struct policy_rule *rule = &policy->deny.items[j];
+      uint16_t port = policy->forward.items[i].host_port;
+      if (!rule_is_whole(rule) && rule_covers_host(rule, &localhost) && rule_covers_port(rule, port))
+        return err_set(err, EINVAL,
+                       "%s:%u: %s: a rule on requests to port %u of localhost, which network.forward hands in whole; "
+                       "allow \"localhost:%u\" instead of the forward, or deny \"localhost:%u\"",
+                       rule->origin.file, rule->origin.line, rule->origin.json_path, port, port, port);
+    }
+  }
+  return 0;
+}
+
 /* What is odd about the policy as a whole. */
 static int validate_notes(const struct policy *policy, struct strv *notes)
 {
@@ -356,6 +375,9 @@ int policy_validate(const struct layers *layers, struct err *err, struct strv *r
   /* The values were judged before, so only memory can have failed. */
   if (r < 0)
     return validate_out_of_memory(err);
+  r = validate_forward(policy, err);
+  if (r < 0)
+    return r;
   for (size_t i = 0; i < notes.count; i++)
     if (strv_add(ret_notes, notes.items[i]) < 0)
       return validate_out_of_memory(err);

@@ -271,7 +271,7 @@ static struct verdict judge(const struct ask *ask, const struct ask_waiter *wait
     verdict = decide_target(ask->proxy->policy, &waiter->host, waiter->port);
   else if (asked == DECIDE_ASKED_ONCE && rule_covers_host(&question->rule, &waiter->host) &&
            rule_covers_port(&question->rule, waiter->port))
-    verdict = (struct verdict){ .allow = true, .reason = REASON_ALLOWED, .rule = &question->rule };
+    verdict = decide_once(ask->proxy->policy, &question->rule, &waiter->host, waiter->port);
   verdict.asked = asked;
   return verdict;
 }

@@ -29,11 +29,27 @@ void denial_fix(const struct denial *denial, struct buf *out)
 {
   /* A lookup names no port: the likeliest to be meant, as decide_lookup() has it. */
   if (denial->host)
-    decide_fix(&denial->verdict, denial->host, denial->port ? denial->port : 443, out);
+    decide_fix_request(&denial->verdict, denial->host, denial->port ? denial->port : 443, denial->request, out);
+}
+
+void denial_request(const struct denial *denial, struct buf *out)
+{
+  if (!denial->request || !decide_is_about_request(&denial->verdict))
+    return;
+  buf_append_escaped(out, span_sub(denial->request->method, 0, LIMITS_METHOD_BYTES));
+  if (denial->verdict.reason == REASON_METHOD_NOT_ALLOWED)
+    return;
+  buf_append_byte(out, ' ');
+  buf_append_escaped(out, span_sub(denial->request->path, 0, TEXT_BYTES_MAX));
 }
 
 static void append_subject(const struct denial *denial, struct buf *out)
 {
+  size_t before = out->len;
+
+  denial_request(denial, out);
+  if (out->len > before)
+    buf_append_str(out, " of ");
   if (!denial->host)
     buf_append_escaped(out, span_sub(denial->host_text, 0, TEXT_BYTES_MAX));
   else if (denial->port)
@@ -59,6 +75,8 @@ static void append_sentence(const struct denial *denial, struct buf *out)
   if (denial->cause && *denial->cause) {
     buf_append_str(out, ": ");
     buf_append_escaped(out, span_of(denial->cause));
+  } else if (denial->verdict.detail) {
+    buf_printf(out, ": %s", denial->verdict.detail);
   }
 }
 
@@ -78,6 +96,10 @@ static void append_body(const struct denial *denial, struct span sentence, struc
   append_member(out, "host",
                 denial->host ? span_of(denial->host->name) : span_sub(denial->host_text, 0, TEXT_BYTES_MAX));
   buf_printf(out, ",\"port\":%u", denial->port);
+  if (denial->request && decide_is_about_request(&denial->verdict)) {
+    append_member(out, "method", span_sub(denial->request->method, 0, TEXT_BYTES_MAX));
+    append_member(out, "path", span_sub(denial->request->path, 0, TEXT_BYTES_MAX));
+  }
   append_member(out, "reason", span_of(reason_word(denial->verdict.reason)));
   append_member(out, "rule", span_of(denial->verdict.rule ? denial->verdict.rule->text : NULL));
   append_member(out, "fix", buf_span(&fix));

@@ -12,6 +12,7 @@ struct denial {
   uint16_t port; /* 0 when unknown */
   unsigned status; /* of the response, where it says more than denial_status() would; else 0 */
   const char *cause; /* what exactly was wrong, or NULL */
+  const struct request *request; /* what was asked for, where it is known; else NULL */
   bool close; /* the connection ends after this answer */
   bool head_only; /* answers a HEAD request: no body */
 };
@@ -22,7 +23,12 @@ unsigned denial_status(const struct verdict *verdict);
 /* What the user can type to let the target pass, one line; "" where nothing helps. */
 void denial_fix(const struct denial *denial, struct buf *out);
 
-/* Appends the whole response: a status line that tells, and a JSON body {error, host, port, reason, rule, fix}. */
+/* What of a request the verdict is about, one line: its method, or method and path; nothing for a verdict on the target
+ * itself. */
+void denial_request(const struct denial *denial, struct buf *out);
+
+/* Appends the whole response: a status line that tells, and a JSON body {error, host, port, reason, rule, fix}, and
+ * method and path where the verdict is about them. */
 void denial_render(const struct denial *denial, struct buf *out);
 
 #endif

@@ -212,13 +212,14 @@ static void set_loopback(struct direct *direct, uint16_t port, uint16_t host_por
   const struct policy *policy = direct->conn->proxy->policy;
 
   direct->handed_in = is_forwarded(policy, port, &host_port);
-  direct->blind = host_port != 0;
-  direct->via = direct->blind ? "forward" : "transparent";
+  direct->via = host_port ? "forward" : "transparent";
   direct->host = (struct host){ .kind = HOST_NAME, .name = "localhost" };
   direct->port = host_port ? host_port : port;
   direct->verdict = decide_target(policy, &direct->host, direct->port);
   if (direct->handed_in && direct->verdict.reason != REASON_DENY_RULE)
     direct->verdict = (struct verdict){ .allow = true, .reason = REASON_ALLOWED };
+  /* Unless a rule on methods or paths has to see the requests. */
+  direct->blind = host_port != 0 && !direct->verdict.request_rule;
 }
 
 static void set_target(struct direct *direct, const struct addr *addr, uint16_t port)

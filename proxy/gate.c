@@ -41,6 +41,8 @@ struct verdict gate_judge_addrs(const struct policy *policy, const struct verdic
     if (verdict.allow) {
       if (passed_count == 0)
         first_allow = verdict;
+      else if (!first_allow.request_rule)
+        first_allow.request_rule = verdict.request_rule;
       passed[passed_count++] = found[i];
     } else if (!denied) {
       denied = true;

@@ -15,8 +15,8 @@ struct gate_addrs {
 };
 
 /* Judges every address of a target that the verdict target has allowed, and leaves those that pass in the order to
- * dial: IPv6 and IPv4 in turns (RFC 8305, section 4). The verdict allows when at least one passes, and is the first
- * denial otherwise. found must not be empty. */
+ * dial: IPv6 and IPv4 in turns (RFC 8305, section 4). The verdict allows when at least one passes, and has a
+ * request_rule where one of them has; it is the first denial otherwise. found must not be empty. */
 struct verdict gate_judge_addrs(const struct policy *policy, const struct verdict *target, const struct host *host,
                                 uint16_t port, const struct addr *found, size_t count, struct gate_addrs *ret_addrs);
 

@@ -37,7 +37,6 @@
 #include <stdlib.h>
 
 #define READS_PER_TURN 16
-#define LABEL_BYTES_MAX 2048
 #define REQUEST_BYTES_MAX (LIMITS_HTTP_HEAD_BYTES + 4096)
 #define ANSWER_BYTES_MAX (32 * 1024)
 
@@ -57,6 +56,7 @@ static void exchange_open(struct http *http)
   http->port = http->fixed.port;
   http->verdict = bad_request;
   http->event = "request";
+  http->hides = NULL;
   http->connect = http->to_head = http->old_client = http->upgrade = http->can_retry = false;
   http->close_client = true;
   http->keep_origin = http->response_begun = http->body_refused = http->has_reached = http->dialled = false;
@@ -108,6 +108,7 @@ static void answer(struct http *http, const struct verdict *verdict, struct span
                    const char *cause)
 {
   buf_autofree struct buf out = BUF_INIT(ANSWER_BYTES_MAX);
+  struct request request = http_request_of(http);
   struct denial denial = {
     .verdict = *verdict,
     .host = http->has_host ? &http->host : NULL,
@@ -115,6 +116,7 @@ static void answer(struct http *http, const struct verdict *verdict, struct span
     .port = http->has_host ? http->port : 0,
     .status = status,
     .cause = cause,
+    .request = http->label.len ? &request : NULL,
     .close = http->close_client || http->connect || !http->request_body.done,
     .head_only = http->to_head,
   };
@@ -199,55 +201,6 @@ static bool origin_serves(const struct http *http)
          strcmp(http->origin_host.name, http->host.name) == 0;
 }
 
-/* Methods that may be sent again when a kept connection closes under the first try (RFC 9110, 9.2.2). */
-static bool is_repeatable(struct span method)
-{
-  return span_equal(method, SPAN("GET")) || span_equal(method, SPAN("HEAD")) || span_equal(method, SPAN("OPTIONS"));
-}
-
-static void note_request(struct http *http, const struct http_head *head, const struct http_target *target)
-{
-  http->host = target->host;
-  http->port = target->port;
-  http->has_host = true;
-  http->upgrade = !http->connect && http_rewrite_wants_upgrade(head);
-  http->can_retry = http->request_body.done && !http->upgrade && is_repeatable(head->method);
-  http->close_client = http->old_client || http_head_lists(head, "connection", SPAN("close")) ||
-                       http_head_lists(head, "proxy-connection", SPAN("close"));
-  if (http->connect) {
-    http->event = "connect";
-    return;
-  }
-  buf_append(&http->label, span_sub(http_target_path(target), 0, LABEL_BYTES_MAX));
-  http_rewrite_request(head, target, &http->request);
-}
-
-/* Everything about the request that can be wrong. 0, or the error with the reason in *ret_reason. */
-static int check_request(struct http *http, const struct http_head *head, struct err *err,
-                         struct http_target *ret_target, enum reason *ret_reason)
-{
-  int r = http_rewrite_check_request(head, err);
-
-  *ret_reason = REASON_BAD_REQUEST;
-  if (r == 0)
-    r = http_body_of_request(head, err, &http->request_body);
-  if (r == 0 && http->connect && !http->request_body.done)
-    r = err_set(err, EBADMSG, "CONNECT has a body");
-  if (r < 0)
-    return r;
-  if (http->is_fixed)
-    r = http_fixed_check(&http->fixed, http->proxy->policy, head, err, ret_target);
-  else if (http->connect)
-    r = http_target_parse_authority(head->target, err, ret_target);
-  else
-    r = http_target_parse_absolute(head->target, err, ret_target);
-  if (r == 0)
-    stub_restore_name(http->proxy->stub, &ret_target->host);
-  if (r == -EINVAL || r == -EACCES)
-    *ret_reason = r == -EINVAL ? REASON_BAD_TARGET : REASON_IDENTITY_MISMATCH;
-  return r;
-}
-
 /* Judges a parsed request, whose head are the first len bytes of in, and sends it on its way. */
 static void begin_request(struct http *http, const struct http_head *head, size_t len)
 {
@@ -258,16 +211,16 @@ static void begin_request(struct http *http, const struct http_head *head, size_
   http->connect = span_equal(head->method, SPAN("CONNECT"));
   http->to_head = span_equal(head->method, SPAN("HEAD"));
   http->old_client = head->minor == 0;
-  http->method_len = head->method.len < LABEL_BYTES_MAX ? head->method.len : LABEL_BYTES_MAX;
+  http->method_len = head->method.len < HTTP_LABEL_BYTES ? head->method.len : HTTP_LABEL_BYTES;
   buf_append(&http->label, span_sub(head->method, 0, http->method_len));
-  if (check_request(http, head, &err, &target, &reason) < 0) {
+  if (http_request_check(http, head, &err, &target, &reason) < 0) {
     answer(http, &(struct verdict){ .reason = reason }, http_target_authority(head->target), 0, err.message);
     return;
   }
-  note_request(http, head, &target);
+  http_request_note(http, head, &target);
   /* Everything that is needed of the head has been copied. */
   http_drop(http, &http->in, len);
-  if (buf_error(&http->request)) {
+  if (buf_error(&http->request) || buf_error(&http->label)) {
     http->close_client = true;
     answer(http, &over_limit, SPAN(""), 431, "the request head is too large");
     return;
@@ -283,6 +236,8 @@ static void begin_request(struct http *http, const struct http_head *head, size_
 
 void http_obey(struct http *http, const char *cause)
 {
+  if (!http->fixed.refused)
+    http_judge_request(http, origin_serves(http) ? &http->origin_addr : NULL);
   if (http->fixed.refused || !http->verdict.allow)
     answer(http, &http->verdict, SPAN(""), 0, cause);
   else if (origin_serves(http))
@@ -371,7 +326,12 @@ static bool step_reach(struct http *http)
   http->verdict = result->verdict;
   http->origin_host = http->host;
   http->origin_port = http->port;
-  http_exchange_begin(http);
+  if (http->verdict.request_rule)
+    http_judge_request(http, &result->addr);
+  if (http->verdict.allow)
+    http_exchange_begin(http);
+  else
+    http_refuse(http, &http->verdict, 0, NULL);
   return true;
 }
 
@@ -550,7 +510,7 @@ static struct http *http_new(struct conn *conn)
   http->in = (struct buf)BUF_INIT(LIMITS_HTTP_HEAD_BYTES);
   http->origin_in = (struct buf)BUF_INIT(LIMITS_HTTP_HEAD_BYTES);
   http->request = (struct buf)BUF_INIT(REQUEST_BYTES_MAX);
-  http->label = (struct buf)BUF_INIT(2 * LABEL_BYTES_MAX);
+  http->label = (struct buf)BUF_INIT(2 * HTTP_LABEL_BYTES + 1);
   sock_init(&http->origin);
   conn_serve(conn, &server, http);
   sock_own(&conn->client, on_ready, http);

@@ -1,8 +1,11 @@
 /* Theory of operation
  *
- * Each request is judged by itself. What the user allows once holds for the connection on which it was asked, so that
- * the next request of a kept-alive connection to the same target is no new question; and it comes along with a
- * connection that is allowed already (http_fixed.h).
+ * Each request is judged by itself: its target first, which the user may be asked about, then its method and path where
+ * rules are about them; again when the address is known, since deny rules on requests may be about that.
+ *
+ * What the user allows once holds for the connection on which it was asked, so that the next request of a kept-alive
+ * connection to the same target is no new question; and it comes along with a connection that is allowed already
+ * (http_fixed.h).
  */
 #include "proxy/http_state.h"
 
@@ -45,6 +48,38 @@ void http_judge(struct http *http)
   http->has_answer = false;
   http->state = HTTP_ASK;
   loop_timer_stop(http->conn->timer); /* the question has its own deadline */
+}
+
+/* A name that came along with an address: what stands for the address has to be kept as well. */
+static struct verdict judge_literal(const struct http *http, const struct addr *addr, const struct request *request)
+{
+  const struct policy *policy = http->proxy->policy;
+  const struct http_fixed *fixed = &http->fixed;
+  struct verdict target = fixed->once.allow ? fixed->once : decide_target(policy, &fixed->host, fixed->port);
+
+  return decide_request_of(policy, &target, &fixed->host, addr, fixed->port, request);
+}
+
+void http_judge_request(struct http *http, const struct addr *addr)
+{
+  struct request request = http_request_of(http);
+  struct verdict literal = { .allow = true };
+
+  if (http->connect || !http->verdict.allow)
+    return;
+  http->verdict = decide_request_of(http->proxy->policy, &http->verdict, &http->host, addr, http->port, &request);
+  if (http->is_fixed && http->fixed.host.kind == HOST_ADDR && http->host.kind == HOST_NAME)
+    literal = judge_literal(http, addr, &request);
+  if (http->verdict.allow && !literal.allow)
+    http->verdict = literal;
+  if (!http->verdict.allow)
+    return;
+  if (!http->verdict.request_rule)
+    http->verdict.request_rule = literal.request_rule;
+  if (http->verdict.request_rule && http->hides)
+    http->verdict = (struct verdict){ .reason = REASON_AMBIGUOUS_REQUEST,
+                                      .rule = http->verdict.request_rule,
+                                      .detail = http->hides };
 }
 
 bool http_ask_step(struct http *http)

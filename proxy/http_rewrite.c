@@ -76,6 +76,34 @@ bool http_rewrite_wants_upgrade(const struct http_head *head)
          !http_head_lists(head, "upgrade", SPAN("h2c")) && field->value.len > 0;
 }
 
+/* Fields that override what the request line says. */
+static const char *const override_fields[] = {
+  "x-http-method", "x-http-method-override", "x-method-override", "x-original-url", "x-rewrite-url",
+};
+
+/* Servers that hand fields on as variables (CGI) do not tell '-' from '_'. */
+static bool is_field(struct span name, const char *field)
+{
+  size_t i = 0;
+
+  while (i < name.len && field[i] && span_lower(name.ptr[i] == '_' ? '-' : name.ptr[i]) == field[i])
+    i++;
+  return i == name.len && !field[i];
+}
+
+const char *http_rewrite_hides(const struct http_head *head)
+{
+  const struct http_field *upgrade = http_head_find(head, "upgrade", NULL);
+
+  for (size_t i = 0; i < head->field_count; i++)
+    for (size_t j = 0; j < MEM_COUNT(override_fields); j++)
+      if (is_field(head->fields[i].name, override_fields[j]))
+        return "a field by which some servers take another method or path";
+  if (http_rewrite_wants_upgrade(head) && !span_equal_nocase(upgrade->value, SPAN("websocket")))
+    return "an upgrade to something else than WebSocket";
+  return NULL;
+}
+
 static bool is_dropped(const struct http_head *head, struct span name)
 {
   if (is_one_of(name, hop_fields, MEM_COUNT(hop_fields)))

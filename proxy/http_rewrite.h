@@ -20,6 +20,11 @@ int http_rewrite_check_response(const struct http_head *head, struct err *err);
 /* Whether the request asks for a change of protocol that may be passed on. */
 bool http_rewrite_wants_upgrade(const struct http_head *head);
 
+/* What a rule on methods or paths could not see through: a field by which some servers take another method or path than
+ * the request line's, or an upgrade to anything but WebSocket, after which requests could follow unseen. A static text,
+ * or NULL. */
+const char *http_rewrite_hides(const struct http_head *head);
+
 /* Appends the origin-form request for target. Look at buf_error afterwards. */
 void http_rewrite_request(const struct http_head *head, const struct http_target *target, struct buf *out);
 

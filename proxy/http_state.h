@@ -1,6 +1,6 @@
-/* http_state: the state of one client's HTTP connection; shared by http.c (requests, answers, the life of the
- * connection), http_judge.c (what may be reached) and http_exchange.c (an exchange with an origin), and by nothing
- * else. */
+/* http_state: the state of one client's HTTP connection; shared by http.c (answers, the life of the connection),
+ * http_request.c (what a request asks for), http_judge.c (what may be reached) and http_exchange.c (an exchange with an
+ * origin), and by nothing else. */
 #ifndef SBX_PROXY_HTTP_STATE_H
 #define SBX_PROXY_HTTP_STATE_H
 
@@ -10,6 +10,9 @@
 #include "proxy/http_fixed.h"
 #include "proxy/reach.h"
 #include "proxy/relay.h"
+
+/* Of a method, and of a path: what the audit and the judgement have of them. */
+#define HTTP_LABEL_BYTES LIMITS_REQUEST_PATH_BYTES
 
 /* What a state permits. "client" and "origin" are the two sockets. */
 enum http_state {
@@ -56,6 +59,7 @@ struct http {
   bool to_head; /* the method is HEAD */
   bool old_client; /* HTTP/1.0 */
   bool upgrade; /* a 101 is allowed */
+  const char *hides; /* what of the request a rule on methods or paths could not see through, or NULL */
   bool can_retry; /* may be sent a second time when a kept origin turns out to be gone */
   bool close_client; /* the client's connection ends after the response */
   bool keep_origin; /* the origin's connection may serve another request */
@@ -105,8 +109,21 @@ void http_advance(struct http *http);
 
 /* Judges the exchange's target, and obeys, or asks the user. */
 void http_judge(struct http *http);
+/* Judges the exchange's request by itself, where its target has been allowed; addr: where it goes, NULL while that is
+ * not known. */
+void http_judge_request(struct http *http, const struct addr *addr);
 /* Waits for the user's answer. True when it did something. */
 bool http_ask_step(struct http *http);
+
+/* http_request.c */
+
+/* Everything about a parsed request that can be wrong. 0, or the error with the reason in *ret_reason. */
+int http_request_check(struct http *http, const struct http_head *head, struct err *err, struct http_target *ret_target,
+                       enum reason *ret_reason);
+/* Takes over what is needed of the head. */
+void http_request_note(struct http *http, const struct http_head *head, const struct http_target *target);
+/* What the exchange asks for; borrowed from http. */
+struct request http_request_of(const struct http *http);
 
 /* http_exchange.c */
 

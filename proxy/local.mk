@@ -15,6 +15,7 @@ libproxy_a_SOURCES = \
   proxy/http.c proxy/http.h proxy/http_state.h \
   proxy/http_body.c proxy/http_body.h \
   proxy/http_exchange.c \
+  proxy/http_request.c \
   proxy/http_fixed.c proxy/http_fixed.h \
   proxy/http_judge.c \
   proxy/http_head.c proxy/http_head.h \

@@ -76,6 +76,8 @@ static void on_resolved(void *data, const struct resolve_answer *answer)
     finish(reach, &result);
     return;
   }
+  /* A deny rule on requests may be about an address. */
+  reach->verdict.request_rule = result.verdict.request_rule;
   dial(reach, &addrs);
 }
 

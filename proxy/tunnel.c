@@ -12,6 +12,9 @@
  *   cleartext HTTP/1                    the HTTP machine takes over both ends and judges each request (http_fixed.h)
  *   the same, after a part has gone on  reset both: it cannot be judged any more
  *   anything else                       a blind relay
+ *
+ * Where rules on methods or paths have a say (verdict.request_rule), only cleartext HTTP can be judged: TLS gets the
+ * alert as soon as it shows, anything else and a line that does not end are reset.
  */
 #include "proxy/tunnel.h"
 
@@ -41,6 +44,8 @@ struct tunnel {
   struct sock origin;
   struct relay relay;
 };
+
+static const struct verdict mismatch = { .allow = false, .reason = REASON_IDENTITY_MISMATCH };
 
 static void record(struct tunnel *tunnel, const struct verdict *verdict)
 {
@@ -73,12 +78,12 @@ static void on_done(void *data)
   conn_end(((struct tunnel *)data)->conn);
 }
 
-static void refuse(struct tunnel *tunnel)
+static void refuse(struct tunnel *tunnel, const struct verdict *verdict)
 {
   struct conn *conn = tunnel->conn;
   bool alert = tunnel->tls;
 
-  record(tunnel, &(struct verdict){ .reason = REASON_IDENTITY_MISMATCH });
+  record(tunnel, verdict);
   sock_close(&tunnel->origin, true);
   conn_serve(conn, NULL, NULL);
   tunnel_free(tunnel);
@@ -104,21 +109,31 @@ static void wait_for_more(struct tunnel *tunnel)
   if (tunnel->waiting)
     return;
   tunnel->waiting = true;
-  loop_timer_set(tunnel->conn->timer, tunnel->tls ? LIMITS_HEAD_MS : LIMITS_FIRST_MS);
+  loop_timer_set(tunnel->conn->timer, tunnel->tls || tunnel->verdict.request_rule ? LIMITS_HEAD_MS : LIMITS_FIRST_MS);
 }
 
 static enum relay_look look(void *data, struct span bytes, bool end)
 {
   struct tunnel *tunnel = data;
   struct err err = ERR_INIT;
+  struct verdict opaque;
 
   tunnel->tls = identity_is_tls(bytes);
+  opaque = decide_opaque(&tunnel->verdict, tunnel->tls);
+  if (tunnel->tls && !opaque.allow) {
+    refuse(tunnel, &opaque);
+    return RELAY_GONE;
+  }
   switch (identity_look(&tunnel->identity, tunnel->proxy->policy, &tunnel->host, tunnel->port, bytes, end, &err)) {
   case IDENTITY_MORE:
     if (bytes.len)
       wait_for_more(tunnel);
     return RELAY_MORE;
   case IDENTITY_PASS:
+    if (bytes.len && !opaque.allow) {
+      refuse(tunnel, &opaque);
+      return RELAY_GONE;
+    }
     loop_timer_set(tunnel->conn->timer, LIMITS_IDLE_MS);
     return RELAY_PASS;
   case IDENTITY_HTTP:
@@ -126,11 +141,11 @@ static enum relay_look look(void *data, struct span bytes, bool end)
       become_http(tunnel, bytes);
       return RELAY_GONE;
     }
-    refuse(tunnel);
+    refuse(tunnel, &mismatch);
     return RELAY_GONE;
   case IDENTITY_REFUSE:
   default:
-    refuse(tunnel);
+    refuse(tunnel, &mismatch);
     return RELAY_GONE;
   }
 }
@@ -140,9 +155,10 @@ static void expired(void *data)
   struct tunnel *tunnel = data;
   uint64_t left = relay_time_left(&tunnel->relay);
   bool judging = tunnel->relay.look && tunnel->waiting && !tunnel->relay.passed;
+  struct verdict opaque = decide_opaque(&tunnel->verdict, tunnel->tls);
 
-  if (judging && tunnel->tls) {
-    refuse(tunnel);
+  if (judging && (tunnel->tls || !opaque.allow)) {
+    refuse(tunnel, opaque.allow ? &mismatch : &opaque);
   } else if (judging) {
     loop_timer_set(tunnel->conn->timer, LIMITS_IDLE_MS);
     relay_trickle(&tunnel->relay);

@@ -51,6 +51,7 @@ complete -c sbx -n "$run" -a '(__fish_complete_subcommand)'
 complete -c sbx -n '__fish_seen_subcommand_from show' -l plan -d 'Print the plan'
 complete -c sbx -n '__fish_seen_subcommand_from why' -l write -d 'Ask for writing'
 complete -c sbx -n '__fish_seen_subcommand_from learn' -s o -l output -r -F -d 'Write the policy to a file'
+complete -c sbx -n '__fish_seen_subcommand_from why' -s X -l method -x -a 'GET HEAD POST PUT PATCH DELETE OPTIONS' -d 'Ask about a request with this method'
 complete -c sbx -n '__fish_seen_subcommand_from log' -s f -l follow -d 'Go on printing'
 complete -c sbx -n '__fish_seen_subcommand_from check log doctor' -l json -d 'Print JSON'
 complete -c sbx -n '__fish_seen_subcommand_from check' -F

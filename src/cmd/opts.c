@@ -26,6 +26,7 @@ enum opts_id {
   OPTS_ID_JSON,
   OPTS_ID_PLAN,
   OPTS_ID_MAY_WRITE,
+  OPTS_ID_METHOD,
   OPTS_ID_FOLLOW,
   OPTS_ID_OUTPUT,
   OPTS_ID_HELP,
@@ -55,6 +56,7 @@ static const struct option own_options[] = {
   { OPTS_ID_JSON, OPTS_FOR_CHECK | OPTS_FOR_SHOW | OPTS_FOR_DOCTOR | OPTS_FOR_RUN | OPTS_FOR_WHY | OPTS_FOR_LOG,
     "--json", 0, NULL, "print JSON (with run: the plan of --dry-run)" },
   { OPTS_ID_MAY_WRITE, OPTS_FOR_WHY, "--write", 0, NULL, "ask whether the path may be written" },
+  { OPTS_ID_METHOD, OPTS_FOR_WHY, "--method", 'X', "METHOD", "ask about a request with this method, not GET" },
   { OPTS_ID_FOLLOW, OPTS_FOR_LOG, "--follow", 'f', NULL, "go on printing what is added" },
   { OPTS_ID_OUTPUT, OPTS_FOR_LEARN, "--output", 'o', "FILE", "write the policy to a file" },
   { OPTS_ID_PLAN, OPTS_FOR_SHOW, "--plan", 0, NULL, "show what the sandbox would be made of" },
@@ -242,6 +244,9 @@ static int apply_own(struct opts *opts, const struct option *option, const char 
     return 0;
   case OPTS_ID_MAY_WRITE:
     opts->write = true;
+    return 0;
+  case OPTS_ID_METHOD:
+    opts->method = value;
     return 0;
   case OPTS_ID_FOLLOW:
     opts->follow = true;

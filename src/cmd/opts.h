@@ -49,6 +49,7 @@ struct opts {
   bool json;
   bool plan;
   bool write; /* why: may it be written? */
+  const char *method; /* why: of the request; NULL when not given */
   bool follow; /* log */
   bool help;
   size_t consumed; /* arguments that were options, "--" included: the rest is the command */

@@ -46,7 +46,7 @@ static struct span text_of(const struct buf *buf)
 
 static int print(const struct opts *opts, const struct answer *answer)
 {
-  buf_autofree struct buf out = BUF_INIT(WHY_TEXT_BYTES);
+  buf_autofree struct buf out = BUF_INIT(LIMITS_POLICY_PRINT_BYTES);
   const struct {
     const char *name;
     struct span value;
@@ -84,34 +84,92 @@ static int print(const struct opts *opts, const struct answer *answer)
   return cmd_print(&out) ? RUN_EXIT_FAILED : answer->yes ? 0 : WHY_NO;
 }
 
-/* The host and port that an argument names: HOST, HOST:PORT or a URL with or without a path. */
-static int parse_target(const char *argument, struct err *err, struct host *ret_host, uint16_t *ret_port)
+/* What an argument asks for: HOST, HOST:PORT or a URL with or without a path. */
+struct target {
+  struct host host;
+  uint16_t port;
+  bool url;
+  bool clear; /* cleartext HTTP, whose requests can be judged */
+  bool tls;
+  struct span path; /* of a URL, without its query */
+};
+
+/* The parts of what follows the scheme. Returns HOST[:PORT]. */
+static struct span split_url(struct span text, struct target *target)
+{
+  struct span authority;
+  size_t end = 0;
+
+  while (end < text.len && !strchr("/?#", text.ptr[end]))
+    end++;
+  authority = span_sub(text, 0, end);
+  target->path = span_sub(text, end, text.len);
+  for (end = 0; end < target->path.len && !strchr("?#", target->path.ptr[end]); end++)
+    ;
+  target->path.len = end;
+  end = span_find_last(authority, '@');
+  return end < authority.len ? span_sub(authority, end + 1, authority.len) : authority;
+}
+
+static int parse_target(const char *argument, struct err *err, struct target *ret_target)
 {
   static const struct {
     struct span scheme;
     uint16_t port;
-  } schemes[] = { { SPAN_INIT("http://"), 80 }, { SPAN_INIT("https://"), 443 }, { SPAN_INIT("ws://"), 80 },
-                  { SPAN_INIT("wss://"), 443 }, { SPAN_INIT("ssh://"), 22 },    { SPAN_INIT("git://"), 9418 } };
+    bool clear;
+    bool tls;
+  } schemes[] = { { SPAN_INIT("http://"), 80, true, false }, { SPAN_INIT("https://"), 443, false, true },
+                  { SPAN_INIT("ws://"), 80, true, false },   { SPAN_INIT("wss://"), 443, false, true },
+                  { SPAN_INIT("ssh://"), 22, false, false }, { SPAN_INIT("git://"), 9418, false, false } };
   struct span text = span_of(argument);
   uint16_t port = 443;
 
+  *ret_target = (struct target){ .path = SPAN("") };
   for (size_t i = 0; i < MEM_COUNT(schemes); i++) {
     size_t len = schemes[i].scheme.len;
-    size_t end;
 
     if (!span_equal_nocase(span_sub(text, 0, len), schemes[i].scheme))
       continue;
     port = schemes[i].port;
-    text = span_sub(text, len, text.len);
-    for (end = 0; end < text.len && !strchr("/?#", text.ptr[end]); end++)
-      ;
-    text = span_sub(text, 0, end);
-    end = span_find_last(text, '@');
-    if (end < text.len)
-      text = span_sub(text, end + 1, text.len);
+    ret_target->url = true;
+    ret_target->clear = schemes[i].clear;
+    ret_target->tls = schemes[i].tls;
+    text = split_url(span_sub(text, len, text.len), ret_target);
     break;
   }
-  return host_parse_target(text, port, err, ret_host, ret_port);
+  return host_parse_target(text, port, err, &ret_target->host, &ret_target->port);
+}
+
+/* As the proxy does: a cleartext request by itself, a connection as a whole, and of what a URL would carry what can be
+ * seen of it. */
+static struct verdict judge(const struct policy *policy, const struct target *target, const struct request *request)
+{
+  struct verdict verdict;
+
+  if (target->clear)
+    return decide_request(policy, &target->host, target->port, request);
+  verdict = decide_target(policy, &target->host, target->port);
+  return target->url ? decide_opaque(&verdict, target->tls) : verdict;
+}
+
+static void say_verdict(const struct policy *policy, const struct target *target, const struct request *request,
+                        const struct verdict *verdict, struct answer *answer)
+{
+  answer->yes = verdict->allow;
+  answer->word = reason_word(verdict->reason);
+  buf_append_str(&answer->text, reason_text(verdict->reason));
+  if (verdict->detail)
+    buf_printf(&answer->text, ": %s", verdict->detail);
+  if (verdict->allow && verdict->request_rule && !target->url)
+    buf_append_str(&answer->text, "; each request is judged by its method and path: ask for a URL");
+  if (verdict->allow && target->host.kind == HOST_NAME && policy->network == POLICY_NETWORK_PROXY)
+    buf_append_str(&answer->text, "; each address that it resolves to is judged when a connection is made");
+  if (verdict->rule) {
+    buf_append_str(&answer->rule, verdict->rule->text);
+    say_origin(&verdict->rule->origin, &answer->place);
+  }
+  if (!verdict->allow)
+    decide_fix_request(verdict, &target->host, target->port, request, &answer->fix);
 }
 
 static int ask_host(const struct opts *opts, const char *argument, const struct policy *policy)
@@ -119,31 +177,31 @@ static int ask_host(const struct opts *opts, const char *argument, const struct 
   MEM_CLEANUP(answer_free)
   struct answer answer = { .target = BUF_INIT(WHY_TEXT_BYTES),
                            .text = BUF_INIT(WHY_TEXT_BYTES),
-                           .rule = BUF_INIT(WHY_TEXT_BYTES),
+                           .rule = BUF_INIT(LIMITS_POLICY_BYTES),
                            .place = BUF_INIT(WHY_TEXT_BYTES),
                            .fix = BUF_INIT(WHY_TEXT_BYTES) };
   struct err err = ERR_INIT;
-  struct host host;
+  struct target target;
+  struct request request;
   struct verdict verdict;
-  uint16_t port;
+  int r = parse_target(argument, &err, &target);
 
-  if (parse_target(argument, &err, &host, &port) < 0) {
+  if (r == 0 && opts->method && !target.clear)
+    r = err_set(&err, EINVAL, "--method goes with an http:// URL: what TLS carries is not seen");
+  if (r < 0) {
     err_wrap(&err, "why: %s", argument);
     return cmd_fail(&err);
   }
-  verdict = decide_target(policy, &host, port);
-  host_print_target(&host, port, &answer.target);
-  answer.yes = verdict.allow;
-  answer.word = reason_word(verdict.reason);
-  buf_append_str(&answer.text, reason_text(verdict.reason));
-  if (verdict.allow && host.kind == HOST_NAME && policy->network == POLICY_NETWORK_PROXY)
-    buf_append_str(&answer.text, "; each address that it resolves to is judged when a connection is made");
-  if (verdict.rule) {
-    buf_append_str(&answer.rule, verdict.rule->text);
-    say_origin(&verdict.rule->origin, &answer.place);
+  request = (struct request){ .method = span_of(opts->method ? opts->method : "GET"), .path = target.path };
+  if (target.clear) {
+    buf_append(&answer.target, request.method);
+    buf_append_byte(&answer.target, ' ');
   }
-  if (!verdict.allow)
-    decide_fix(&verdict, &host, port, &answer.fix);
+  host_print_target(&target.host, target.port, &answer.target);
+  if (target.clear)
+    buf_append(&answer.target, request.path.len ? request.path : SPAN("/"));
+  verdict = judge(policy, &target, &request);
+  say_verdict(policy, &target, &request, &verdict, &answer);
   return print(opts, &answer);
 }
 
@@ -233,6 +291,8 @@ int cmd_why(const struct opts *opts, char *const *args)
   path = args[0][0] == '/' || args[0][0] == '~' || args[0][0] == '.';
   if (opts->write && !path)
     err_set(&err, EINVAL, "why: --write goes with a path; one that does not begin with /, ~ or . is taken for a host");
+  else if (opts->method && path)
+    err_set(&err, EINVAL, "why: --method goes with an http:// URL");
   else
     (void)context_load(opts, &err, &context);
   if (err.code)

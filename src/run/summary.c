@@ -13,19 +13,26 @@ void summary_free(struct summary *summary)
 {
   for (size_t i = 0; i < summary->count; i++) {
     free(summary->entries[i].host);
+    free(summary->entries[i].request);
     free(summary->entries[i].fix);
   }
   free(summary->entries);
   *summary = (struct summary)SUMMARY_INIT;
 }
 
-static struct summary_entry *find(struct summary *summary, const struct control_denied *denied, size_t host_len)
+static bool is_text(const char *text, struct span other)
+{
+  return strlen(text) == other.len && memcmp(text, other.ptr, other.len) == 0;
+}
+
+static struct summary_entry *find(struct summary *summary, const struct control_denied *denied, struct span host,
+                                  struct span request)
 {
   for (size_t i = 0; i < summary->count; i++) {
     struct summary_entry *entry = &summary->entries[i];
 
-    if (entry->port == denied->port && entry->reason == denied->reason && strlen(entry->host) == host_len &&
-        memcmp(entry->host, denied->host, host_len) == 0)
+    if (entry->port == denied->port && entry->reason == denied->reason && is_text(entry->host, host) &&
+        is_text(entry->request, request))
       return entry;
   }
   return NULL;
@@ -33,8 +40,9 @@ static struct summary_entry *find(struct summary *summary, const struct control_
 
 void summary_add(struct summary *summary, const struct control_denied *denied)
 {
-  size_t host_len = strnlen(denied->host, sizeof denied->host);
-  struct summary_entry *entry = find(summary, denied, host_len);
+  struct span host = { denied->host, strnlen(denied->host, sizeof denied->host) };
+  struct span request = { denied->request, strnlen(denied->request, sizeof denied->request) };
+  struct summary_entry *entry = find(summary, denied, host, request);
 
   if (entry) {
     entry->count++;
@@ -45,16 +53,18 @@ void summary_add(struct summary *summary, const struct control_denied *denied)
     return;
   }
   entry = &summary->entries[summary->count];
-  *entry = (struct summary_entry){ .host = mem_strndup(denied->host, host_len),
+  *entry = (struct summary_entry){ .host = mem_strndup(host.ptr, host.len),
+                                   .request = mem_strndup(request.ptr, request.len),
                                    .fix = mem_strndup(denied->fix, strnlen(denied->fix, sizeof denied->fix)),
                                    .port = denied->port,
                                    .reason = denied->reason,
                                    .count = 1 };
-  if (entry->host && entry->fix) {
+  if (entry->host && entry->request && entry->fix) {
     summary->count++;
     return;
   }
   free(entry->host);
+  free(entry->request);
   free(entry->fix);
   summary->more++;
 }
@@ -77,6 +87,10 @@ void summary_print(const struct summary *summary, enum run_summary mode, int exi
     buf_autofree struct buf host = BUF_INIT(4 * sizeof(struct control_denied));
     char port[16] = "";
 
+    if (*entry->request) {
+      buf_append_escaped(&host, span_of(entry->request));
+      buf_append_str(&host, " of ");
+    }
     buf_append_escaped(&host, span_of(entry->host));
     if (entry->port)
       snprintf(port, sizeof port, ":%u", (unsigned)entry->port);

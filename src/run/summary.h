@@ -8,6 +8,7 @@
 
 struct summary_entry {
   char *host;
+  char *request; /* "" where the target itself was refused */
   char *fix;
   uint32_t port;
   uint32_t reason;

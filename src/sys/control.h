@@ -97,7 +97,8 @@ struct control_denied {
   uint32_t reason; /* enum reason of policy/decide.h */
   uint32_t port; /* 0 where the request named none */
   char host[256]; /* as the client named it, canonical where it could be parsed */
-  char fix[512]; /* decide_fix() */
+  char request[192]; /* what of a request was refused, "POST /path"; empty where the target itself was */
+  char fix[512]; /* decide_fix_request() */
 };
 
 /* Asks whether a target may be reached. */

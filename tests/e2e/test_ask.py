@@ -78,6 +78,25 @@ def test_allowed_once(ide, lab):
     assert len(lab.requests) == 1
 
 
+@pytest.mark.parametrize("word", ["once", "run"])
+def test_deny_rules_on_requests_hold(ide, lab, word):
+    """What the user allows is the host; deny wins over it all the same, request by request, and TLS does not hide it."""
+    deny = json.dumps({"host": "origin.test:80", "methods": ["DELETE"]})
+    run = ide("""
+s = socket.create_connection(("origin.test", 80)); s.settimeout(50)
+def ask(method):
+    s.sendall(f"{method} / HTTP/1.1\\r\\nHost: origin.test\\r\\n\\r\\n".encode()); return int(s.recv(65536).split()[1])
+print([ask(m) for m in ("GET", "DELETE", "GET")])
+t = connect("origin.test", 80); status(t); t.sendall(b"\\x16\\3\\1"); print(t.recv(10)[5:])
+""", "--deny", deny)
+    run.answer(run.question(), word)
+    if word == "once":
+        run.answer(run.question(), word)
+    result = run.end()
+    assert result.out == "[200, 403, 200]\nb'\\x021'\n", result
+    assert [r.method for r in lab.requests] == ["GET", "GET"]
+
+
 def test_allowed_for_the_run(ide, lab, project):
     """Asked once, whatever comes after; http, CONNECT and both ports of the rule. No file is written."""
     run = ide("print(*[curl(u) for u in ('http://origin.test/', 'https://origin.test/', 'http://origin.test/')], sep='')")

@@ -62,6 +62,11 @@ BAD = {
     "syscalls of the wrong type": '{"syscalls": {"nesting": "yes"}}',
     "pids of the wrong type": '{"limits": {"pids": "many"}}',
     "forward of a wrong port": '{"network": {"forward": [70000]}}',
+    "methods inside TLS": '{"network": {"allow": [{"host": "a.test", "methods": ["GET"]}]}}',
+    "methods denied inside TLS": '{"network": {"deny": [{"host": "a.test", "methods": ["POST"]}]}}',
+    "paths inside TLS": '{"network": {"allow": [{"host": "a.test:1-1000", "paths": ["/x"]}]}}',
+    "encoded path of a rule": '{"network": {"allow": [{"host": "a.test:80", "paths": ["/a%20b"]}]}}',
+    "rule on a forwarded port": '{"network": {"forward": [80], "deny": [{"host": "localhost:80", "methods": ["PUT"]}]}}',
     "credentials, which a later version has": '{"credentials": {"x": {"mode": "unknown"}}}',
 }
 

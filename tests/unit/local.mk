@@ -23,6 +23,12 @@ tests_unit_test_policy_rule_SOURCES = tests/unit/test_policy_rule.c
 tests_unit_test_policy_rule_CPPFLAGS = $(unit_cppflags)
 tests_unit_test_policy_rule_LDADD = $(unit_policy_libs)
 
+check_PROGRAMS += tests/unit/test_policy_request
+TESTS += tests/unit/test_policy_request
+tests_unit_test_policy_request_SOURCES = tests/unit/test_policy_request.c
+tests_unit_test_policy_request_CPPFLAGS = $(unit_cppflags)
+tests_unit_test_policy_request_LDADD = $(unit_policy_libs)
+
 check_PROGRAMS += tests/unit/test_policy_fspath
 TESTS += tests/unit/test_policy_fspath
 tests_unit_test_policy_fspath_SOURCES = tests/unit/test_policy_fspath.c

@@ -69,6 +69,8 @@ CHECKS = {
     "anyOf": lambda want, value, _: any(valid(part, value) for part in want),
     "items": lambda want, value, _: not isinstance(value, list) or all(valid(want, item) for item in value),
     "propertyNames": lambda want, value, _: not isinstance(value, dict) or all(valid(want, name) for name in value),
+    "minItems": lambda want, value, _: not isinstance(value, list) or len(value) >= want,
+    "required": lambda want, value, _: not isinstance(value, dict) or all(name in value for name in want),
     "properties": lambda want, value, _: not isinstance(value, dict)
     or all(valid(want[name], item) for name, item in value.items() if name in want),
     "additionalProperties": lambda want, value, schema: not isinstance(value, dict)
@@ -166,6 +168,15 @@ BOTH_REFUSE = [
     '{"network": {"publish": ["8080:80"]}}',
     '{"network": {"upstreamProxy": "auto"}}',
     '{"network": {"allow": [{"host": "a.test"}]}}',
+    '{"network": {"allow": [{"methods": ["GET"]}]}}',
+    '{"network": {"allow": [{"host": "a.test:80", "methods": []}]}}',
+    '{"network": {"allow": [{"host": "a.test:80", "methods": "GET"}]}}',
+    '{"network": {"allow": [{"host": "a.test:80", "methods": ["G T"]}]}}',
+    '{"network": {"allow": [{"host": "a.test:80", "paths": ["x"]}]}}',
+    '{"network": {"allow": [{"host": "a.test:80", "paths": ["/x?y"]}]}}',
+    '{"network": {"allow": [{"host": "a.test:80", "paths": ["/a%20b"]}]}}',
+    '{"network": {"deny": [{"host": "a.test:80", "path": ["/x"]}]}}',
+    '{"network": {"allow": ["{\\"host\\": \\"a.test:80\\", \\"paths\\": [\\"/x\\"]}"]}}',
     '{"network": {"allow": ["a b"]}}',
     '{"filesystem": {"read": ["*.x"]}}',
     '{"filesystem": {"home": "none"}}',
@@ -185,6 +196,8 @@ BOTH_REFUSE = [
 ]
 BOTH_ACCEPT = [
     "{}",
+    '{"network": {"allow": [{"host": "a.test:80", "methods": ["GET", "PURGE"], "paths": ["/", "/a b/*", "/caf\\u00e9"]}]}}',
+    '{"network": {"deny": [{"host": "*:80", "methods": ["POST"]}, {"host": "10.0.0.0/8:8080", "paths": ["/x"]}]}}',
     '{"$schema": "x"}',
     '{"network": {"allow": ["*", "*.a.test:*", "[2001:db8::/32]:1-9", "localhost:5432"], "forward": [1, "2", "3:4"]}}',
     '{"network": {"publish": [1024, "3000", "80:1030", "1:65535"]}}',

@@ -26,9 +26,10 @@ static void test_refused(void **state)
     { "{\"credentials\": {}}", "/p.json:1: credentials: credentials come with a later version" },
     { "{\"credentials\": null}", "/p.json:1: credentials: credentials come with a later version" },
     { "{\"network\": {\"allow\": [\"a.test\",\n {\"host\": \"b.test\", \"methods\": [\"GET\"]}]}}",
-      "/p.json:2: network.allow[1]: rules with methods and paths come with a later version" },
+      "/p.json:2: network.allow[1]: \"{\"host\": \"b.test\", \"methods\": [\"GET\"]}\": methods and paths of port "
+      "443" },
     { "{\"network\": {\"deny\": [{\"host\": \"b.test\"}]}}",
-      "/p.json:1: network.deny[0]: rules with methods and paths" },
+      "/p.json:1: network.deny[0]: \"{\"host\": \"b.test\"}\": an object without methods and paths" },
     { "{\"network\": {\"allow\": \"a.test\"}}", "/p.json:1: network.allow: a string where a list is wanted" },
     { "{\"network\": {\"allow\": null}}", "/p.json:1: network.allow: null where a list is wanted" },
     { "{\"network\": {\"allow\": {}}}", "/p.json:1: network.allow: an object where a list is wanted" },

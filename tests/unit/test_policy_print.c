@@ -131,7 +131,15 @@ static void append_item(struct unit_random *random, const char *key, struct buf 
   static const char *const patterns[] = { "**/.env", "*.pem", "~/**/k?", "/srv/*", "." };
   static const char *const maps[] = { "1024", "\"80:8080\"", "\"65535\"", "\"9999:9999\"" };
 
-  if (strcmp(key, "allow") == 0 || strcmp(key, "deny") == 0)
+  static const char *const objects[] = {
+    "{\"host\": \"A.test:80\", \"methods\": [\"PUT\", \"GET\"]}",
+    "{\"paths\": [\"/x y/*\", \"/\", \"/caf\\u00e9\"], \"host\": \"*:8080\"}",
+    "{\"host\": \"[2001:db8::/32]:1-9\", \"methods\": [\"A'B\"], \"paths\": [\"/\\\"\"]}",
+  };
+
+  if ((strcmp(key, "allow") == 0 || strcmp(key, "deny") == 0) && unit_below(random, 3) == 0)
+    buf_append_str(out, objects[unit_below(random, MEM_COUNT(objects))]);
+  else if (strcmp(key, "allow") == 0 || strcmp(key, "deny") == 0)
     buf_append_json(out, span_of(rules[unit_below(random, MEM_COUNT(rules))]));
   else if (strcmp(key, "hide") == 0)
     buf_append_json(out, span_of(patterns[unit_below(random, MEM_COUNT(patterns))]));

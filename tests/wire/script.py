@@ -30,7 +30,8 @@ import re
 
 import stage
 
-REASONS = ["allowed", "deny-rule", "not-allowed", "port-not-allowed", "address-loopback", "address-unspecified",
+REASONS = ["allowed", "deny-rule", "not-allowed", "port-not-allowed", "method-not-allowed",
+           "path-not-allowed", "ambiguous-request", "tls-not-judged", "not-http", "address-loopback", "address-unspecified",
            "address-private", "address-cgnat", "address-link-local", "address-metadata", "address-multicast",
            "bad-target", "bad-request", "identity-mismatch"]
 ESCAPES = {"r": "\r", "n": "\n", "t": "\t", "0": "\0", "\\": "\\"}

@@ -25,7 +25,7 @@ PATIENCE = 60  # seconds until a step that waits has failed; nothing is asserted
 CONTROL_START, CONTROL_READY, CONTROL_FAILED, CONTROL_DENIED = 1, 2, 3, 4
 FRONT_HTTP = 1
 FRONTS_MAX, RUN_ID_BYTES = 56, 24
-DENIED = struct.Struct("=III256s512s")
+DENIED = struct.Struct("=III256s192s512s")
 
 V4 = ("203.0.113.10", "203.0.113.11", "203.0.113.12", "203.0.113.53", "10.9.8.7", "169.254.169.254", "100.64.0.1")
 V6 = ("2001:db8::10", "2001:db8::11", "fd00:1::7")
@@ -236,7 +236,7 @@ class Proxy:
         self.control.setblocking(False)
         try:
             while message := self.control.recv(4096):
-                kind, reason, port, host, fix = DENIED.unpack(message)
+                kind, reason, port, host, _, fix = DENIED.unpack(message)
                 assert kind == CONTROL_DENIED
                 found.append((reason, port, host.split(b"\0")[0].decode(), fix.split(b"\0")[0].decode()))
         except BlockingIOError:
