@@ -2,9 +2,6 @@
 
 #include <stdint.h>
 
-/* Longest name for which keys_suggest looks for a neighbour. */
-#define KEYS_SUGGEST_MAX 32
-
 static const char *const keys_home_words[] = { "tmpfs", "private", "host", NULL };
 static const char *const keys_tmp_words[] = { "private", NULL };
 static const char *const keys_network_words[] = { "none", "proxy", "host", NULL };
@@ -46,7 +43,7 @@ static const struct key keys_table[KEY_COUNT] = {
   { KEY_UPSTREAM_PROXY, "network.upstreamProxy", KEY_TYPE_UPSTREAM, KEY_SCALAR, KEY_IF_TRUSTED, keys_upstream_words,
     NULL, false, NULL, NULL, "choose the proxy that the host itself has to use" },
   { KEY_ENV_PASS, "env.pass", KEY_TYPE_ENV_NAME, KEY_LIST, KEY_IF_TRUSTED, NULL, NULL, false, "--env", "NAME[=VALUE]",
-    "pass variables of the environment on" },
+    "pass a variable of the environment on, or set it" },
   { KEY_ENV_SET, "env.set", KEY_TYPE_ENV_VALUE, KEY_MAP, KEY_IF_TRUSTED, NULL, NULL, false, "--env", "NAME[=VALUE]",
     "set variables of the environment" },
   { KEY_MEMORY, "limits.memory", KEY_TYPE_SIZE, KEY_SCALAR, KEY_IF_LOWER, NULL, NULL, true, "--memory", "SIZE",
@@ -88,29 +85,6 @@ bool keys_is_object(struct span path)
   return false;
 }
 
-/* Edit distance (Levenshtein, ASCII case folded) of two names of at most KEYS_SUGGEST_MAX bytes. */
-static size_t keys_distance(struct span a, struct span b)
-{
-  size_t row[KEYS_SUGGEST_MAX + 1];
-
-  for (size_t j = 0; j <= b.len; j++)
-    row[j] = j;
-  for (size_t i = 1; i <= a.len; i++) {
-    size_t diagonal = row[0];
-    row[0] = i;
-    for (size_t j = 1; j <= b.len; j++) {
-      size_t best = diagonal + (span_lower(a.ptr[i - 1]) != span_lower(b.ptr[j - 1]));
-      diagonal = row[j];
-      if (row[j] + 1 < best)
-        best = row[j] + 1;
-      if (row[j - 1] + 1 < best)
-        best = row[j - 1] + 1;
-      row[j] = best;
-    }
-  }
-  return row[b.len];
-}
-
 /* The part of path that stands directly below parent ("" for the top); false when it stands elsewhere. */
 static bool keys_child(struct span path, struct span parent, struct span *ret_name)
 {
@@ -127,17 +101,15 @@ bool keys_suggest(struct span parent, struct span name, struct span *ret_name)
 {
   size_t nearest = SIZE_MAX;
 
-  if (name.len == 0 || name.len > KEYS_SUGGEST_MAX)
-    return false;
   for (size_t i = 0; i < KEY_COUNT; i++) {
     struct span child;
-    if (!keys_child(span_of(keys_table[i].path), parent, &child) || child.len > KEYS_SUGGEST_MAX)
+    if (!keys_child(span_of(keys_table[i].path), parent, &child))
       continue;
-    size_t distance = keys_distance(name, child);
+    size_t distance = span_distance(name, child);
     if (distance < nearest) {
       nearest = distance;
       *ret_name = child;
     }
   }
-  return nearest <= 2 && nearest * 3 <= name.len + 2;
+  return span_is_near(name, nearest);
 }

@@ -1,9 +1,23 @@
-# bash completion for sbx. tests/lint/completions.py holds the words against `sbx run --help`.
+# bash completion for sbx. tests/lint/completions.py holds the words against `sbx COMMAND --help`.
 
 _sbx_commands='run shell check show why log learn doctor trust init'
-_sbx_run_options='--policy --profile --workspace --allow --deny --network --forward --publish --read --write --hide
-  --unprotect --home --unix-socket --env --fd --syscalls --memory --cpus --pids --timeout --ask --ask-timeout --engine
-  --audit --summary --dry-run --json -q --quiet -v --verbose --help'
+_sbx_policy_options='--policy --profile --workspace --allow --deny --network --forward --publish --read --write --hide
+  --unprotect --home --unix-socket --env --syscalls --memory --cpus --pids --timeout --audit -q --quiet -v --verbose'
+
+_sbx_options_of()
+{
+  case $1 in
+  run) printf '%s ' "$_sbx_policy_options" --fd --ask --ask-timeout --engine --summary --dry-run --json --help ;;
+  shell) printf '%s ' "$_sbx_policy_options" --fd --ask --ask-timeout --engine --summary --dry-run --help ;;
+  learn) printf '%s ' "$_sbx_policy_options" --fd --engine --summary -o --output --help ;;
+  check) printf '%s ' "$_sbx_policy_options" --json --help ;;
+  show) printf '%s ' "$_sbx_policy_options" --plan --json --help ;;
+  why) printf '%s ' "$_sbx_policy_options" -X --method --json --help ;;
+  trust | init) printf '%s ' --workspace -q --quiet -v --verbose --help ;;
+  log) printf '%s ' -f --follow --json --help ;;
+  doctor) printf '%s ' --json --help ;;
+  esac
+}
 
 # _sbx_value OPTION: completes the argument of an option; fails where it takes none.
 _sbx_value()
@@ -55,7 +69,7 @@ _sbx_run()
   elif _sbx_value "$prev"; then
     :
   elif [[ $cur == -* ]]; then
-    mapfile -t COMPREPLY < <(compgen -W "$_sbx_run_options" -- "$cur")
+    mapfile -t COMPREPLY < <(compgen -W "$(_sbx_options_of "${COMP_WORDS[1]}")" -- "$cur")
   else
     mapfile -t COMPREPLY < <(compgen -c -- "$cur")
   fi
@@ -71,13 +85,15 @@ _sbx()
   fi
   case ${COMP_WORDS[1]} in
   run | shell | learn) _sbx_run ;;
-  show | why)
-    _sbx_value "$prev" || mapfile -t COMPREPLY < <(compgen -W "$_sbx_run_options --plan --write" -- "$cur")
+  *)
+    if [[ ${COMP_WORDS[1]} != log && ${COMP_WORDS[1]} != doctor ]] && _sbx_value "$prev"; then
+      :
+    elif [[ $cur == -* || ${COMP_WORDS[1]} != check ]]; then
+      mapfile -t COMPREPLY < <(compgen -W "$(_sbx_options_of "${COMP_WORDS[1]}")" -- "$cur")
+    else
+      compopt -o filenames && mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+    fi
     ;;
-  check) compopt -o filenames && mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
-  trust | init) _sbx_value "$prev" || mapfile -t COMPREPLY < <(compgen -W '--workspace' -- "$cur") ;;
-  log) mapfile -t COMPREPLY < <(compgen -W '-f --follow --json' -- "$cur") ;;
-  doctor) mapfile -t COMPREPLY < <(compgen -W '--json' -- "$cur") ;;
   esac
 }
 

@@ -1,8 +1,9 @@
-# fish completion for sbx. tests/lint/completions.py holds the words against `sbx run --help`.
+# fish completion for sbx. tests/lint/completions.py holds the words against `sbx COMMAND --help`.
 
 set -l commands run shell check show why log learn doctor trust init
-set -l policy '__fish_seen_subcommand_from run shell show why learn'
-set -l run '__fish_seen_subcommand_from run shell learn'
+set -l policy '__fish_seen_subcommand_from run shell check show why learn'
+set -l start '__fish_seen_subcommand_from run shell learn'
+set -l run '__fish_seen_subcommand_from run shell'
 
 complete -c sbx -f
 complete -c sbx -n "not __fish_seen_subcommand_from $commands" -a run -d 'Run a command in a sandbox'
@@ -31,7 +32,6 @@ complete -c sbx -n "$policy" -l unprotect -r -F -d 'Lift the protection of a pat
 complete -c sbx -n "$policy" -l home -x -a 'private tmpfs host' -d 'Choose the home directory'
 complete -c sbx -n "$policy" -l unix-socket -r -F -d 'Let a socket of the host be connected to'
 complete -c sbx -n "$policy" -l env -x -a '(set -xn)' -d 'Pass or set a variable'
-complete -c sbx -n "$policy" -l fd -x -d 'Pass a descriptor'
 complete -c sbx -n "$policy" -l syscalls -x -a 'nesting ptrace i386' -d 'Let a group of system calls through'
 complete -c sbx -n "$policy" -l memory -x -d 'Limit memory'
 complete -c sbx -n "$policy" -l cpus -x -d 'Limit CPU time'
@@ -39,21 +39,20 @@ complete -c sbx -n "$policy" -l pids -x -d 'Limit processes and threads'
 complete -c sbx -n "$policy" -l timeout -x -d 'End the command after a time'
 complete -c sbx -n "$run" -l ask -x -a 'fd:' -d 'Ask about hosts that no rule names'
 complete -c sbx -n "$run" -l ask-timeout -x -d 'Choose how long to wait for an answer'
-complete -c sbx -n "$policy" -l engine -x -a 'auto bwrap' -d 'Choose what makes the sandbox'
+complete -c sbx -n "$start" -l fd -x -d 'Pass a descriptor'
+complete -c sbx -n "$start" -l engine -x -a 'auto bwrap' -d 'Choose what makes the sandbox'
 complete -c sbx -n "$policy" -l audit -r -F -d 'Choose where the audit is written'
-complete -c sbx -n "$policy" -l summary -x -a 'auto always never' -d 'Choose when to say what was denied'
+complete -c sbx -n "$start" -l summary -x -a 'auto always never' -d 'Choose when to say what was denied'
 complete -c sbx -n "$run" -l dry-run -d 'Print what would be done'
-complete -c sbx -n "$policy" -l json -d 'Print JSON'
-complete -c sbx -n "$policy" -s q -l quiet -d 'Say nothing but errors'
-complete -c sbx -n "$policy" -s v -l verbose -d 'Say more'
-complete -c sbx -n "$run" -a '(__fish_complete_subcommand)'
+complete -c sbx -n '__fish_seen_subcommand_from run shell check show why learn trust init' -s q -l quiet -d 'Say only errors'
+complete -c sbx -n '__fish_seen_subcommand_from run shell check show why learn trust init' -s v -l verbose -d 'Say more'
+complete -c sbx -n "$start" -a '(__fish_complete_subcommand)'
 
 complete -c sbx -n '__fish_seen_subcommand_from show' -l plan -d 'Print the plan'
-complete -c sbx -n '__fish_seen_subcommand_from why' -l write -d 'Ask for writing'
 complete -c sbx -n '__fish_seen_subcommand_from learn' -s o -l output -r -F -d 'Write the policy to a file'
 complete -c sbx -n '__fish_seen_subcommand_from why' -s X -l method -x -a 'GET HEAD POST PUT PATCH DELETE OPTIONS' -d 'Ask about a request with this method'
 complete -c sbx -n '__fish_seen_subcommand_from log' -s f -l follow -d 'Go on printing'
-complete -c sbx -n '__fish_seen_subcommand_from check log doctor' -l json -d 'Print JSON'
+complete -c sbx -n '__fish_seen_subcommand_from run check show why log doctor' -l json -d 'Print JSON'
 complete -c sbx -n '__fish_seen_subcommand_from check' -F
 complete -c sbx -n '__fish_seen_subcommand_from trust init' -l workspace -x -a '(__fish_complete_directories)'
 complete -c sbx -l help -d 'Print help'

@@ -157,3 +157,34 @@ char span_lower(char byte)
 {
   return byte >= 'A' && byte <= 'Z' ? (char)(byte - 'A' + 'a') : byte;
 }
+
+size_t span_distance(struct span a, struct span b)
+{
+  size_t row[SPAN_DISTANCE_MAX + 1];
+
+  if (a.len > SPAN_DISTANCE_MAX || b.len > SPAN_DISTANCE_MAX)
+    return SIZE_MAX;
+  for (size_t j = 0; j <= b.len; j++)
+    row[j] = j;
+  for (size_t i = 1; i <= a.len; i++) {
+    size_t diagonal = row[0];
+
+    row[0] = i;
+    for (size_t j = 1; j <= b.len; j++) {
+      size_t best = diagonal + (span_lower(a.ptr[i - 1]) != span_lower(b.ptr[j - 1]));
+
+      diagonal = row[j];
+      if (row[j] + 1 < best)
+        best = row[j] + 1;
+      if (row[j - 1] + 1 < best)
+        best = row[j - 1] + 1;
+      row[j] = best;
+    }
+  }
+  return row[b.len];
+}
+
+bool span_is_near(struct span s, size_t distance)
+{
+  return distance <= 2 && distance * 3 <= s.len + 2;
+}

@@ -49,6 +49,13 @@ size_t span_utf8(struct span s);
  * for format characters, such as those that turn the direction of writing. */
 size_t span_printable(struct span s);
 
+/* Edit distance (Levenshtein, ASCII case folded); SIZE_MAX where a or b is longer than SPAN_DISTANCE_MAX. */
+#define SPAN_DISTANCE_MAX 32
+size_t span_distance(struct span a, struct span b);
+
+/* Whether a word at this distance from s may be what s was meant to be: two edits at most, and about a third of it. */
+bool span_is_near(struct span s, size_t distance);
+
 /* ASCII classes, whatever the locale. */
 bool span_is_digit(char byte);
 bool span_is_alpha(char byte);

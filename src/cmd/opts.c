@@ -1,3 +1,5 @@
+#include "config.h"
+
 #include "cmd/opts.h"
 
 #include "base/num.h"
@@ -9,6 +11,7 @@
 #include <stdlib.h>
 
 #define OPTS_SETTINGS_MAX 65536
+#define OPTS_SYSCALLS "syscalls." /* keys that one option sets, by the rest of their names */
 #define OPTS_POLICY (OPTS_FOR_RUN | OPTS_FOR_SHELL | OPTS_FOR_CHECK | OPTS_FOR_SHOW | OPTS_FOR_WHY | OPTS_FOR_LEARN)
 #define OPTS_START (OPTS_FOR_RUN | OPTS_FOR_SHELL | OPTS_FOR_LEARN)
 
@@ -53,8 +56,9 @@ static const struct option own_options[] = {
   { OPTS_ID_ENGINE, OPTS_START, "--engine", 0, "auto|bwrap", "choose what builds the sandbox" },
   { OPTS_ID_SUMMARY, OPTS_START, "--summary", 0, "auto|always|never", "choose when the end of a run is summed up" },
   { OPTS_ID_DRY_RUN, OPTS_FOR_RUN | OPTS_FOR_SHELL, "--dry-run", 0, NULL, "print the plan and start nothing" },
-  { OPTS_ID_JSON, OPTS_FOR_CHECK | OPTS_FOR_SHOW | OPTS_FOR_DOCTOR | OPTS_FOR_RUN | OPTS_FOR_WHY | OPTS_FOR_LOG,
-    "--json", 0, NULL, "print JSON (with run: the plan of --dry-run)" },
+  { OPTS_ID_JSON, OPTS_FOR_CHECK | OPTS_FOR_SHOW | OPTS_FOR_DOCTOR | OPTS_FOR_WHY | OPTS_FOR_LOG, "--json", 0, NULL,
+    "print JSON" },
+  { OPTS_ID_JSON, OPTS_FOR_RUN, "--json", 0, NULL, "print the plan of --dry-run as JSON" },
   { OPTS_ID_MAY_WRITE, OPTS_FOR_WHY, "--write", 0, NULL, "ask whether the path may be written" },
   { OPTS_ID_METHOD, OPTS_FOR_WHY, "--method", 'X', "METHOD", "ask about a request with this method, not GET" },
   { OPTS_ID_FOLLOW, OPTS_FOR_LOG, "--follow", 'f', NULL, "go on printing what is added" },
@@ -105,6 +109,48 @@ static const struct key *find_key(enum opts_command command, struct span name)
   return NULL;
 }
 
+static const char *name_of(enum opts_command command)
+{
+  static const char *const names[] = { "run", "shell", "check", "show", "init", "trust", "doctor", "why", "log", "learn" };
+
+  for (size_t i = 0; i < MEM_COUNT(names); i++) {
+    if (command == 1U << i)
+      return names[i];
+  }
+  return "";
+}
+
+static void consider(struct span name, const char *known, size_t *nearest, const char **ret_near)
+{
+  size_t distance = span_starts_with(span_of(known), SPAN("--")) ? span_distance(name, span_of(known + 2)) : SIZE_MAX;
+
+  if (distance >= *nearest)
+    return;
+  *nearest = distance;
+  *ret_near = known;
+}
+
+/* Says that there is no such option, which one was meant perhaps, and where all are listed. */
+static int refuse_unknown(enum opts_command command, struct span name, struct err *err)
+{
+  struct span bare = span_starts_with(name, SPAN("--")) ? span_sub(name, 2, name.len) : name;
+  size_t nearest = SIZE_MAX;
+  const char *near = NULL;
+
+  for (int id = 0; id < KEY_COUNT && (command & OPTS_POLICY); id++) {
+    if (keys_at((enum key_id)id)->option)
+      consider(bare, keys_at((enum key_id)id)->option, &nearest, &near);
+  }
+  for (size_t i = 0; i < MEM_COUNT(own_options); i++) {
+    if (own_options[i].commands & command)
+      consider(bare, own_options[i].name, &nearest, &near);
+  }
+  if (near && span_is_near(bare, nearest))
+    return err_set(err, EINVAL, "%.*s: no such option; did you mean %s?", (int)name.len, name.ptr, near);
+  return err_set(err, EINVAL, "%.*s: no such option; see " SBX_NAME " %s --help", (int)name.len, name.ptr,
+                 name_of(command));
+}
+
 static int add_setting(struct opts *opts, const char *key, const char *value, struct span option, struct err *err)
 {
   struct opts_setting *setting;
@@ -146,15 +192,14 @@ static int add_fd(struct opts *opts, const char *text, struct err *err)
 
 static int add_key(struct opts *opts, const struct key *key, struct span name, const char *value, struct err *err)
 {
-  static const char prefix[] = "syscalls.";
-
   if (key->id == KEY_AUDIT_FILE && strncmp(value, "fd:", 3) == 0)
     return parse_fd(value + 3, err, &opts->audit_fd);
-  if (strncmp(key->path, prefix, strlen(prefix)) == 0) {
+  if (span_starts_with(span_of(key->path), SPAN(OPTS_SYSCALLS))) {
     for (int id = 0; id < KEY_COUNT; id++) {
       const struct key *named = keys_at((enum key_id)id);
 
-      if (strncmp(named->path, prefix, strlen(prefix)) == 0 && strcmp(named->path + strlen(prefix), value) == 0)
+      if (span_starts_with(span_of(named->path), SPAN(OPTS_SYSCALLS)) &&
+          strcmp(named->path + strlen(OPTS_SYSCALLS), value) == 0)
         return add_setting(opts, named->path, "true", name, err);
     }
     return err_set(err, EINVAL, "%s is none of %s", value, key->argument);
@@ -270,7 +315,7 @@ static int parse_one(enum opts_command command, char *const *args, struct err *e
   int r;
 
   if (!own && !key)
-    return err_set(err, EINVAL, "%.*s: no such option; see sbx --help", (int)name.len, name.ptr);
+    return refuse_unknown(command, name, err);
   if (!takes_value && value)
     return err_set(err, EINVAL, "%.*s takes no value", (int)name.len, name.ptr);
   *ret_used = 1;
@@ -313,17 +358,25 @@ static void help_line(const char *letter, const char *name, const char *argument
   buf_printf(out, "  %-34s %s\n", left.data ? left.data : "", help);
 }
 
+/* What the help calls the argument: options that stand for one of several keys have a line for each. */
+static const char *argument_of(const struct key *key)
+{
+  return span_starts_with(span_of(key->path), SPAN(OPTS_SYSCALLS)) ? key->path + strlen(OPTS_SYSCALLS) : key->argument;
+}
+
 void opts_help(enum opts_command command, struct buf *out)
 {
-  const char *before = NULL;
+  const struct key *before = NULL;
 
   for (int id = 0; id < KEY_COUNT && (command & OPTS_POLICY); id++) {
     const struct key *key = keys_at((enum key_id)id);
-    bool again = before && key->option && strcmp(before, key->option) == 0;
+    bool own = key->option && find_own(command, span_of(key->option));
+    bool again = before && key->option && before->option && strcmp(before->option, key->option) == 0 &&
+                 strcmp(argument_of(before), argument_of(key)) == 0;
 
-    if (key->option && !again)
-      help_line("", key->option, key->argument, key->help, out);
-    before = key->option;
+    if (key->option && !own && !again)
+      help_line("", key->option, argument_of(key), key->help, out);
+    before = key;
   }
   for (size_t i = 0; i < MEM_COUNT(own_options); i++) {
     const struct option *option = &own_options[i];

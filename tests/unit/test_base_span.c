@@ -174,12 +174,31 @@ static void test_printable(void **state)
   assert_int_equal(span_printable(none), 0);
 }
 
+static void test_distance(void **state)
+{
+  static const char longest[] = "12345678901234567890123456789012";
+
+  (void)state;
+  assert_int_equal(span_distance(SPAN("allow"), SPAN("ALLOW")), 0);
+  assert_int_equal(span_distance(SPAN("alow"), SPAN("allow")), 1);
+  assert_int_equal(span_distance(SPAN(""), SPAN("abc")), 3);
+  assert_int_equal(span_distance(SPAN("kitten"), SPAN("sitting")), 3);
+  assert_int_equal(span_distance(span_of(longest), span_of(longest)), 0);
+  assert_true(span_distance(SPAN("123456789012345678901234567890123"), SPAN("1")) == SIZE_MAX);
+  assert_true(span_is_near(SPAN("alow"), 1));
+  assert_true(span_is_near(SPAN("dryrun"), 2));
+  assert_false(span_is_near(SPAN("abc"), 2));
+  assert_false(span_is_near(SPAN("abcdefghijkl"), 3));
+  assert_false(span_is_near(SPAN("abc"), SIZE_MAX));
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_equal),          cmocka_unit_test(test_ends), cmocka_unit_test(test_find),
     cmocka_unit_test(test_sub_is_clipped), cmocka_unit_test(test_trim), cmocka_unit_test(test_split),
     cmocka_unit_test(test_classes),        cmocka_unit_test(test_utf8), cmocka_unit_test(test_printable),
+    cmocka_unit_test(test_distance),
   };
 
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,3 +1,5 @@
+#include "config.h"
+
 #include "cmd/opts.h"
 #include "unit/unit.h"
 
@@ -94,7 +96,11 @@ static const struct row accepted[] = {
 static const struct row refused[] = {
   { OPTS_FOR_RUN, { "--allow" }, "--allow needs a value: RULE" },
   { OPTS_FOR_RUN, { "-v", "--policy" }, "--policy needs a value: FILE" },
-  { OPTS_FOR_RUN, { "--nonsense" }, "--nonsense: no such option" },
+  { OPTS_FOR_RUN, { "--nonsense" }, "--nonsense: no such option; see " SBX_NAME " run --help" },
+  { OPTS_FOR_LOG, { "--nonsense" }, "--nonsense: no such option; see " SBX_NAME " log --help" }, /* the last bit */
+  { OPTS_FOR_RUN, { "--alow", "x" }, "--alow: no such option; did you mean --allow?" },
+  { OPTS_FOR_RUN, { "--dryrun" }, "did you mean --dry-run?" },
+  { OPTS_FOR_INIT, { "--alow", "x" }, "see " SBX_NAME " init --help" }, /* not its option */
   { OPTS_FOR_RUN, { "--nonsense=x" }, "--nonsense: no such option" },
   { OPTS_FOR_RUN, { "--allo", "x" }, "--allo: no such option" }, /* no abbreviations */
   { OPTS_FOR_RUN, { "-x" }, "-x: no such option" },
@@ -191,13 +197,31 @@ static void test_keys_and_help(void **state)
       continue;
     assert_int_equal(parse(OPTS_FOR_RUN, (const char *const[ARGS_MAX]){ key->option }, &err, &opts), -EINVAL);
     assert_non_null(strstr(err.message, "needs a value"));
-    snprintf(label, sizeof label, "  %s %s", key->option, key->argument);
+    snprintf(label, sizeof label, "  %s %s ", key->option,
+             strncmp(key->path, "syscalls.", 9) == 0 ? key->path + 9 : key->argument);
     at = strstr(help.data, label);
     assert_non_null(at);
     assert_null(strstr(at + 1, label));
   }
   assert_non_null(strstr(help.data, "-q, --quiet"));
   assert_null(strstr(help.data, "--plan"));
+}
+
+/* What stands in a command's help is true of that command. */
+static void test_help_of_others(void **state)
+{
+  buf_autofree struct buf log = BUF_INIT(65536);
+  buf_autofree struct buf why = BUF_INIT(65536);
+  const char *at;
+
+  (void)state;
+  opts_help(OPTS_FOR_LOG, &log);
+  opts_help(OPTS_FOR_WHY, &why);
+  assert_non_null(strstr(log.data, "--json"));
+  assert_null(strstr(log.data, "--dry-run"));
+  at = strstr(why.data, "--write");
+  assert_non_null(at);
+  assert_null(strstr(at + 1, "--write"));
 }
 
 static int open_fds(void **state)
@@ -213,6 +237,7 @@ int main(void)
     cmocka_unit_test(test_refused),
     cmocka_unit_test(test_too_many_descriptors),
     cmocka_unit_test(test_keys_and_help),
+    cmocka_unit_test(test_help_of_others),
   };
 
   return cmocka_run_group_tests(tests, open_fds, NULL);
