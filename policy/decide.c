@@ -1,3 +1,5 @@
+#include "config.h"
+
 #include "policy/decide.h"
 
 #include "policy/rule.h"
@@ -491,7 +493,8 @@ void decide_fix(const struct verdict *verdict, const struct host *host, uint16_t
     return;
   if (port == 0)
     return;
-  buf_append_str(out, verdict->reason == REASON_NETWORK_NONE ? "sbx run --network proxy --allow " : "sbx run --allow ");
+  buf_append_str(out, verdict->reason == REASON_NETWORK_NONE ? SBX_NAME " run --network proxy --allow "
+                                                             : SBX_NAME " run --allow ");
   decide_rule(&literal, port, out);
   buf_append_str(out, " ...");
 }

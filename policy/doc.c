@@ -11,6 +11,8 @@
  *
  * A text that the two readers see differently is refused.
  */
+#include "config.h"
+
 #include "policy/doc.h"
 
 #include "base/buf.h"
@@ -491,7 +493,7 @@ static int doc_parse_json(const char *name, struct span original, struct err *er
     return err_set(err, EINVAL, "%s:%u: the text ends too early; close what is open", name,
                    doc_line_at(text, text.len > 0 ? text.len - 1 : 0));
   if (error == json_tokener_error_depth)
-    return err_set(err, EINVAL, "%s:%u: nested more than %d deep; see sbx-policy(5) for the form", name,
+    return err_set(err, EINVAL, "%s:%u: nested more than %d deep; see " SBX_POLICY_PAGE "(5) for the form", name,
                    doc_line_at(text, end), LIMITS_POLICY_DEPTH);
   return err_set(err, EINVAL, "%s:%u: not JSON: %s; correct the text there", name, doc_line_at(text, end),
                  json_tokener_error_desc(error));

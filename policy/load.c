@@ -7,6 +7,8 @@
  *
  * `extends` is no value: it adds the profiles that it names in front of the file's own values.
  */
+#include "config.h"
+
 #include "policy/load.h"
 
 #include "base/buf.h"
@@ -148,8 +150,8 @@ static int load_value(struct load *load, const struct key *key, const struct doc
   if (key->type == KEY_TYPE_RULE && doc->type == DOC_STRING && doc->text[0] == '{')
     return load_refuse(load, doc, json_path, "an object in quotes; write it without them");
   if (!load_type_fits(key, doc->type))
-    return err_set(load->err, EINVAL, "%s:%u: %s: %s where %s is wanted; see sbx-policy(5)", load->place, doc->line,
-                   json_path, doc_type_name(doc->type), load_wanted(key));
+    return err_set(load->err, EINVAL, "%s:%u: %s: %s where %s is wanted; see " SBX_POLICY_PAGE "(5)", load->place,
+                   doc->line, json_path, doc_type_name(doc->type), load_wanted(key));
   return load_add_value(load, key, name, doc->text, place);
 }
 
@@ -195,7 +197,7 @@ static int load_unknown(struct load *load, const struct doc *doc, const char *pa
   if (keys_suggest(span_of(parent), span_of(doc->name), &near))
     return err_set(load->err, EINVAL, "%s:%u: %s: unknown key; did you mean \"%.*s\"?", load->place, doc->line, path,
                    (int)near.len, near.ptr);
-  return load_refuse(load, doc, path, "unknown key; the keys are listed in sbx-policy(5)");
+  return load_refuse(load, doc, path, "unknown key; the keys are listed in " SBX_POLICY_PAGE "(5)");
 }
 
 static int load_object(struct load *load, const struct doc *doc, const char *parent);

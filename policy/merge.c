@@ -8,6 +8,8 @@
  * of it counts only as far as its key's row in keys.c says. "Narrower" is judged against the value that the layers in
  * front of it have made, and never against a layer behind it: --policy and the options are the user's own words.
  */
+#include "config.h"
+
 #include "policy/merge.h"
 
 #include "base/buf.h"
@@ -138,7 +140,7 @@ static int merge_tell(const struct merge_notes *told, struct strv *notes)
   int r = buf_error(&told->untrusted) < 0 ? buf_error(&told->untrusted) : buf_error(&told->never);
 
   if (r == 0 && told->untrusted.len > 0)
-    r = strv_addf(notes, "%s: not trusted, so ignored: %s; look at the file and run: sbx trust", told->owner,
+    r = strv_addf(notes, "%s: not trusted, so ignored: %s; look at the file and run: " SBX_NAME " trust", told->owner,
                   told->untrusted.data);
   if (r == 0 && told->never.len > 0)
     r = strv_addf(notes, "%s: ignored, since a file in the workspace can never set it: %s; set it in your own policy",

@@ -166,7 +166,7 @@ int confine_start(unsigned first_free, struct err *err)
     return err_set_errno(err, errno, "confine: cannot tie the process to its parent");
   /* sbx may have died before the death signal was set: then its end of the socket is closed. */
   if (poll(&control, 1, 0) == 1 && (control.revents & (POLLHUP | POLLERR | POLLNVAL)) && !(control.revents & POLLIN))
-    return err_set(err, EPIPE, "confine: there is no sbx at the control socket");
+    return err_set(err, EPIPE, "confine: there is no " SBX_NAME " at the control socket");
   /* The terminal's signals are for the command; the proxy ends with sbx. */
   if (ignore_signal(SIGPIPE) || ignore_signal(SIGINT) || ignore_signal(SIGQUIT) || ignore_signal(SIGHUP) ||
       ignore_signal(SIGTSTP))

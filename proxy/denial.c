@@ -1,3 +1,5 @@
+#include "config.h"
+
 #include "proxy/denial.h"
 
 /* What a client wrote, cut to what a message needs. */
@@ -114,7 +116,7 @@ void denial_render(const struct denial *denial, struct buf *out)
 
   append_sentence(denial, &sentence);
   append_body(denial, buf_span(&sentence), &body);
-  buf_printf(out, "HTTP/1.1 %u %s", status, status == 403 ? "Blocked by sbx: " : "sbx: ");
+  buf_printf(out, "HTTP/1.1 %u %s", status, status == 403 ? "Blocked by " SBX_NAME ": " : SBX_NAME ": ");
   buf_append(out, buf_span(&sentence));
   buf_printf(out, "\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n", body.len);
   buf_append_str(out, denial->close ? "Connection: close\r\n\r\n" : "\r\n");

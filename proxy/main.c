@@ -223,7 +223,7 @@ int main(void)
   struct err err = ERR_INIT;
   int r;
 
-  log_open("sbx-proxy", LOG_NOTICE);
+  log_open(SBX_PROXY_NAME, LOG_NOTICE);
   clearenv();
   if (confine_start(CONTROL_FD + 1, &err) < 0) {
     log_line(LOG_ERROR, "%s", err.message);

@@ -1,3 +1,5 @@
+#include "config.h"
+
 #include "base/log.h"
 
 #include "base/buf.h"
@@ -10,7 +12,7 @@
 
 #define LOG_LINE_MAX 8192
 
-static const char *program = "sbx";
+static const char *program = SBX_NAME;
 static enum log_level threshold = LOG_NOTICE;
 
 void log_open(const char *name, enum log_level level)

@@ -1,3 +1,5 @@
+#include "config.h"
+
 #include "cmd/doctor.h"
 
 #include "base/fd.h"
@@ -178,7 +180,8 @@ static void examine(struct doctor *doctor)
 
   if (nested_is_inside()) {
     doctor_say(doctor, DOCTOR_OK, "sandbox", NULL,
-               "this is inside a sandbox of sbx already; commands run in it as it is, and the machine is to be checked "
+               "this is inside a sandbox of " SBX_NAME
+               " already; commands run in it as it is, and the machine is to be checked "
                "from outside");
     return;
   }
@@ -208,7 +211,7 @@ int cmd_doctor(const struct opts *opts, char *const *args)
   if (args[0] && strcmp(args[0], "attempt") == 0)
     return doctor_attempt(args + 1);
   if (args[0]) {
-    err_set(&err, EINVAL, "doctor: %s: no such argument; see sbx-doctor(1)", args[0]);
+    err_set(&err, EINVAL, "doctor: %s: no such argument; see " SBX_DOCTOR_PAGE "(1)", args[0]);
     return cmd_fail(&err);
   }
   r = start(&doctor, &old, &err);

@@ -16,6 +16,8 @@
  * Where good arguments would do harm, the call is made with ones that the kernel proper rejects with another error (a
  * descriptor of -1, a path that does not exist): an error that only a filter gives shows who refused.
  */
+#include "config.h"
+
 #include "cmd/doctor.h"
 
 #include "base/fd.h"
@@ -287,7 +289,7 @@ static void attempt_proxy(struct attempt *attempt, const char *host)
   buf_printf(&act, "request to %s through the proxy: %s", host,
              answer.data ? answer.data
              : port      ? "no answer"
-                         : "no proxy of sbx stands between here and the network");
+                         : "no proxy of " SBX_NAME " stands between here and the network");
   tell(attempt, held ? -EACCES : 0, act.data ? act.data : host);
 }
 
@@ -439,7 +441,7 @@ int doctor_attempt(char *const *args)
     return r ? r : attempt.breach ? EXIT_FAILURE : EXIT_SUCCESS;
   }
   err_set(&err, EINVAL,
-          "doctor: attempt takes files FILE, protected FILE, hidden FILE, network PORT, kernel PID or survive; see "
-          "sbx-doctor(1)");
+          "doctor: attempt takes files FILE, protected FILE, hidden FILE, network PORT, kernel PID or survive; "
+          "see " SBX_DOCTOR_PAGE "(1)");
   return cmd_fail(&err);
 }

@@ -57,8 +57,8 @@ static bool has_options(struct doctor *doctor, const char *program)
     if (text.data && strstr(text.data, needed[i]))
       continue;
     doctor_mend_install("bubblewrap", &mend);
-    doctor_say(doctor, DOCTOR_FAIL, "bubblewrap", mend.data, "%s has no option %s; sbx needs bubblewrap 0.8 or newer",
-               program, needed[i]);
+    doctor_say(doctor, DOCTOR_FAIL, "bubblewrap", mend.data,
+               "%s has no option %s; " SBX_NAME " needs bubblewrap 0.8 or newer", program, needed[i]);
     return false;
   }
   return true;

@@ -1,4 +1,6 @@
 /* What stands round sbx on this machine: limits, PATH, the proxy, directories, policy files. */
+#include "config.h"
+
 #include "cmd/doctor.h"
 
 #include "base/fd.h"
@@ -51,7 +53,7 @@ static void mend_delegation(struct buf *mend)
       fd_read_file(AT_FDCWD, "/proc/self/cgroup", &cgroup) < 0)
     return;
   if (!cgroup.data || !strstr(cgroup.data, "/user@"))
-    buf_append_str(mend, "systemd-run --user --scope sbx run ...");
+    buf_append_str(mend, "systemd-run --user --scope " SBX_NAME " run ...");
   else
     buf_printf(mend,
                "%smkdir -p /etc/systemd/system/user@.service.d && printf '[Service]\\nDelegate=cpu memory pids\\n' | "
@@ -135,7 +137,7 @@ void doctor_check_name(struct doctor *doctor)
 void doctor_check_proxy(struct doctor *doctor)
 {
   mem_autofree char *program = NULL;
-  char *const argv[] = { (char[]){ "sbx-proxy" }, NULL };
+  char *const argv[] = { (char[]){ SBX_PROXY_NAME }, NULL };
   buf_autofree struct buf text = BUF_INIT(HOST_TEXT_BYTES);
   struct err err = ERR_INIT;
   int status = 0;
@@ -146,7 +148,7 @@ void doctor_check_proxy(struct doctor *doctor)
     return;
   }
   if (access(program, X_OK) < 0) {
-    doctor_say(doctor, DOCTOR_FAIL, "sbx-proxy", NULL,
+    doctor_say(doctor, DOCTOR_FAIL, SBX_PROXY_NAME, NULL,
                "%s: %s; it belongs beside %s, or there: install both together (make install)", program, strerror(errno),
                doctor->self);
     return;
@@ -157,9 +159,9 @@ void doctor_check_proxy(struct doctor *doctor)
   if (r == -EINTR)
     return;
   if (r == 0 && WIFEXITED(status) && WEXITSTATUS(status) == EXIT_FAILURE)
-    doctor_say(doctor, DOCTOR_OK, "sbx-proxy", NULL, "%s can be run", program);
+    doctor_say(doctor, DOCTOR_OK, SBX_PROXY_NAME, NULL, "%s can be run", program);
   else
-    doctor_say(doctor, DOCTOR_FAIL, "sbx-proxy", NULL, "%s cannot be run: %s", program,
+    doctor_say(doctor, DOCTOR_FAIL, SBX_PROXY_NAME, NULL, "%s cannot be run: %s", program,
                r < 0       ? err.message
                : text.data ? text.data
                            : "it died");

@@ -1,5 +1,7 @@
 /* What the kernel offers, found by trying it: version numbers say nothing about what a distribution or a container has
  * added or taken away. */
+#include "config.h"
+
 #include "cmd/doctor.h"
 
 #include "sys/landlock.h"
@@ -62,7 +64,7 @@ static const struct {
   { "memfd_create", try_memfd_create, DOCTOR_FAIL, "to hand the policy over (Linux 3.17)" },
   { "seccomp filters", try_seccomp, DOCTOR_FAIL, "to refuse system calls (Linux 4.14, CONFIG_SECCOMP_FILTER)" },
   { "close_range", try_close_range, DOCTOR_WARN, "to keep descriptors out (Linux 5.9)" },
-  { "pidfd_open", try_pidfd_open, DOCTOR_WARN, "below the floor of sbx, Linux 5.15" },
+  { "pidfd_open", try_pidfd_open, DOCTOR_WARN, "below the floor of " SBX_NAME ", Linux 5.15" },
 };
 
 static void check_landlock(struct doctor *doctor)
@@ -73,7 +75,8 @@ static void check_landlock(struct doctor *doctor)
     doctor_say(doctor, DOCTOR_OK, "kernel: Landlock", NULL, "ABI version %d", abi);
   else
     doctor_say(doctor, DOCTOR_WARN, "kernel: Landlock", NULL,
-               "is not there or switched off; sbx-proxy confines itself by its system call filter alone (Linux 5.13, "
+               "is not there or switched off; " SBX_PROXY_NAME
+               " confines itself by its system call filter alone (Linux 5.13, "
                "and landlock in the lsm= list of the kernel's command line)");
 }
 
@@ -169,7 +172,7 @@ static bool explain_by_apparmor(struct doctor *doctor)
   doctor_say(
       doctor, DOCTOR_FAIL, "user namespaces", mend.data,
       "AppArmor keeps them from programs without a profile (kernel.apparmor_restrict_unprivileged_userns = %lld); "
-      "the profile for sbx is %s",
+      "the profile for " SBX_NAME " is %s",
       (long long)value, SBX_APPARMOR_PATH);
   return true;
 }

@@ -1,3 +1,5 @@
+#include "config.h"
+
 #include "cmd/doctor.h"
 
 #include "base/fd.h"
@@ -89,20 +91,23 @@ void doctor_mend_quote(const char *path, struct buf *out)
 /* The installed profile names the usual places of sbx; one that stands elsewhere goes into its copy. */
 void doctor_mend_apparmor(const struct doctor *doctor, struct buf *out)
 {
-  static const char load[] = "apparmor_parser -r /etc/apparmor.d/sbx";
+  static const char load[] = "apparmor_parser -r /etc/apparmor.d/" SBX_NAME;
   const char *sudo = doctor_mend_sudo();
   bool installed = access(SBX_APPARMOR_PATH, R_OK) == 0;
   bool usual = strcmp(doctor->self, "/usr/bin/sbx") == 0 || strcmp(doctor->self, "/usr/local/bin/sbx") == 0;
 
   if (installed && usual)
-    buf_printf(out, "%scp %s /etc/apparmor.d/sbx", sudo, SBX_APPARMOR_PATH);
+    buf_printf(out, "%scp %s /etc/apparmor.d/" SBX_NAME, sudo, SBX_APPARMOR_PATH);
   else if (installed)
-    buf_printf(out, "sed 's|^profile sbx .* flags|profile sbx \"%s\" flags|' %s | %stee /etc/apparmor.d/sbx >/dev/null",
+    buf_printf(out,
+               "sed 's|^profile " SBX_NAME " .* flags|profile " SBX_NAME
+               " \"%s\" flags|' %s | %stee /etc/apparmor.d/" SBX_NAME " >/dev/null",
                doctor->self, SBX_APPARMOR_PATH, sudo);
   else
     buf_printf(out,
                "printf '%%s\\n' 'abi <abi/4.0>,' 'include <tunables/global>' "
-               "'profile sbx \"%s\" flags=(unconfined) { userns, }' | %stee /etc/apparmor.d/sbx >/dev/null",
+               "'profile " SBX_NAME " \"%s\" flags=(unconfined) { userns, }' | %stee /etc/apparmor.d/" SBX_NAME
+               " >/dev/null",
                doctor->self, sudo);
   buf_printf(out, " && %s%s", sudo, load);
 }

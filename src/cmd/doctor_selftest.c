@@ -5,6 +5,8 @@
  * listener's queue, the process's life, the end of everything that held the output. A run that did not come to its
  * attempts proves nothing and counts as failed.
  */
+#include "config.h"
+
 #include "cmd/doctor.h"
 
 #include "base/fd.h"
@@ -103,7 +105,7 @@ static int run_trial(struct selftest *selftest, const struct trial *trial, const
                      struct buf *out, struct buf *messages, int *ret_status)
 {
   const char *self = selftest->doctor->self;
-  const char *const words[] = { "sbx",
+  const char *const words[] = { SBX_NAME,
                                 "run",
                                 "-q",
                                 "--summary",
@@ -373,11 +375,12 @@ static void test_death(struct selftest *selftest)
     doctor_say(selftest->doctor, DOCTOR_FAIL, trial.name, NULL, "no sandbox could be made: %.*s", (int)line.len,
                line.ptr);
   else if (r == -ETIME)
-    doctor_say(selftest->doctor, DOCTOR_FAIL, trial.name, NULL, "processes inside outlived the sbx that was killed");
+    doctor_say(selftest->doctor, DOCTOR_FAIL, trial.name, NULL,
+               "processes inside outlived the " SBX_NAME " that was killed");
   else if (r < 0)
     doctor_say(selftest->doctor, DOCTOR_FAIL, trial.name, NULL, "%s", err.message);
   else
-    doctor_say(selftest->doctor, DOCTOR_OK, trial.name, NULL, "everything inside dies with sbx");
+    doctor_say(selftest->doctor, DOCTOR_OK, trial.name, NULL, "everything inside dies with " SBX_NAME);
 }
 
 static void run_all(struct selftest *selftest)

@@ -46,11 +46,12 @@ static int print_usage(void)
 {
   buf_autofree struct buf text = BUF_INIT(64 * 1024);
 
-  buf_append_str(&text, "sbx runs a command with the files, network and system calls that a policy allows.\n\n");
+  buf_append_str(&text, SBX_NAME " runs a command with the files, network and system calls that a policy allows.\n\n");
   for (size_t i = 0; i < MEM_COUNT(commands); i++)
-    buf_printf(&text, "  sbx %-7s%-34s %s\n", commands[i].name, commands[i].usage, commands[i].help);
-  buf_append_str(&text, "  sbx --version                              print the version\n"
-                        "\nsbx COMMAND --help lists the options of a command. Manual: sbx(1), sbx-policy(5).\n");
+    buf_printf(&text, "  " SBX_NAME " %-7s%-34s %s\n", commands[i].name, commands[i].usage, commands[i].help);
+  buf_append_str(&text, "  " SBX_NAME " --version                              print the version\n"
+                        "\n" SBX_NAME " COMMAND --help lists the options of a command. Manual: " SBX_NAME
+                        "(1), " SBX_POLICY_PAGE "(5).\n");
   return cmd_print(&text);
 }
 
@@ -58,7 +59,7 @@ static int print_command_help(const struct cmd *command)
 {
   buf_autofree struct buf text = BUF_INIT(64 * 1024);
 
-  buf_printf(&text, "usage: sbx %s %s\n\n%s\n\noptions:\n", command->name, command->usage, command->help);
+  buf_printf(&text, "usage: " SBX_NAME " %s %s\n\n%s\n\noptions:\n", command->name, command->usage, command->help);
   opts_help(command->bit, &text);
   return cmd_print(&text);
 }
@@ -77,7 +78,7 @@ static int run_command_line(const struct cmd *command, char *const *args)
   struct err err = ERR_INIT;
   int r = opts_parse(command->bit, args, &err, &opts);
 
-  log_open("sbx", opts.level);
+  log_open(SBX_NAME, opts.level);
   if (r < 0) {
     err_wrap(&err, "%s", command->name);
     return cmd_fail(&err);
@@ -102,15 +103,15 @@ int main(int argc, char **argv)
   struct err err = ERR_INIT;
 
   open_standard_fds();
-  log_open("sbx", LOG_NOTICE);
+  log_open(SBX_NAME, LOG_NOTICE);
   if (argc < 2 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0)
     return print_usage() ? RUN_EXIT_FAILED : argc < 2 ? RUN_EXIT_FAILED : EXIT_SUCCESS;
-  if (strcmp(argv[1], "--version") == 0)
+  if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "version") == 0)
     return print_version();
   for (size_t i = 0; i < MEM_COUNT(commands); i++) {
     if (strcmp(argv[1], commands[i].name) == 0)
       return run_command_line(&commands[i], argv + 2);
   }
-  err_set(&err, EINVAL, "%s: no such command; see sbx --help", argv[1]);
+  err_set(&err, EINVAL, "%s: no such command; see " SBX_NAME " --help", argv[1]);
   return cmd_fail(&err);
 }

@@ -1,3 +1,5 @@
+#include "config.h"
+
 #include "cmd/nested.h"
 
 #include "cmd/cmd.h"
@@ -37,7 +39,7 @@ int nested_run(const struct opts *opts, char *const *args)
 
   if (refused) {
     err_set(&err, ENOTSUP,
-            "%s: cannot be honoured here, inside a sandbox of sbx, whose policy stays as it is; leave the "
+            "%s: cannot be honoured here, inside a sandbox of " SBX_NAME ", whose policy stays as it is; leave the "
             "option out",
             refused);
     return cmd_fail(&err);

@@ -1,4 +1,6 @@
 /* Commands about policy files: check, init, trust; and the printing that show shares. */
+#include "config.h"
+
 #include "cmd/cmd.h"
 #include "cmd/context.h"
 
@@ -96,11 +98,11 @@ static void init_text(const struct facts *facts, struct buf *out)
 {
   const char *before = NULL;
 
-  buf_append_str(out,
-                 "// What commands may do in this project: sbx-policy(5). sbx takes from this file only what narrows,\n"
-                 "// until you run `sbx trust`.\n"
-                 "{\n"
-                 "  \"extends\": [");
+  buf_append_str(out, "// What commands may do in this project: " SBX_POLICY_PAGE "(5). " SBX_NAME
+                      " takes from this file only what narrows,\n"
+                      "// until you run `" SBX_NAME " trust`.\n"
+                      "{\n"
+                      "  \"extends\": [");
   for (size_t i = 0; i < MEM_COUNT(init_hints); i++) {
     mem_autofree char *path = path_join(facts->workspace, init_hints[i].file);
 
@@ -208,7 +210,7 @@ int cmd_trust(const struct opts *opts, char *const *args)
   if (r == 0)
     r = context_read_workspace_file(&facts, &err, &path, &text);
   if (r == -ENOENT && !err.code)
-    r = err_set(&err, ENOENT, "%s: there is none to trust; sbx init makes one", path);
+    r = err_set(&err, ENOENT, "%s: there is none to trust; " SBX_NAME " init makes one", path);
   if (r == 0)
     r = check_text(path, buf_span(&text), &err);
   if (r == 0)

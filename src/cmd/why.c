@@ -1,4 +1,6 @@
 /* why: what the policy says of a host or a path, by the functions that decide during a run (P10). */
+#include "config.h"
+
 #include "cmd/cmd.h"
 #include "cmd/planning.h"
 
@@ -241,9 +243,9 @@ static void say_path_fix(const char *path, bool write, struct answer *answer)
   if (strcmp(answer->word, "hidden") == 0)
     buf_append_str(&answer->fix, "take it out of filesystem.hide, where it stands there");
   else if (strncmp(buf_span(&answer->text).ptr, "protect", 7) == 0)
-    buf_printf(&answer->fix, "sbx run --unprotect %s ...", path);
+    buf_printf(&answer->fix, SBX_NAME " run --unprotect %s ...", path);
   else
-    buf_printf(&answer->fix, "sbx run --%s %s ...", write ? "write" : "read", path);
+    buf_printf(&answer->fix, SBX_NAME " run --%s %s ...", write ? "write" : "read", path);
 }
 
 static int ask_path(const struct opts *opts, const char *argument, struct context *context)
@@ -285,7 +287,7 @@ int cmd_why(const struct opts *opts, char *const *args)
   bool path;
 
   if (!args[0] || args[1])
-    err_set(&err, EINVAL, "why: one HOST[:PORT], URL or PATH; for example: sbx why api.example.com");
+    err_set(&err, EINVAL, "why: one HOST[:PORT], URL or PATH; for example: " SBX_NAME " why api.example.com");
   if (err.code)
     return cmd_fail(&err);
   path = args[0][0] == '/' || args[0][0] == '~' || args[0][0] == '.';

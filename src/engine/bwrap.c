@@ -157,7 +157,7 @@ static int explain_spawn(struct err *err, int code)
     return err_set(err, code, "isolation: %s", why.message);
   if (code == EPERM || code == EACCES || code == ENOSPC || code == EUSERS)
     return err_wrap(err, "isolation: user namespaces are refused here (a container's filter, or a limit); run "
-                         "`sbx doctor`");
+                         "`" SBX_NAME " doctor`");
   return -code;
 }
 
@@ -291,7 +291,7 @@ static int await_init(struct engine_run *run, struct err *err)
     n = read(run->own->status_fd, line, sizeof line);
   } while ((n < 0 && errno == EINTR) || (n > 0 && line[n - 1] != '\n'));
   if (n <= 0)
-    return err_set(err, EIO, "isolation: bubblewrap could not make the namespaces; `sbx doctor` tells more");
+    return err_set(err, EIO, "isolation: bubblewrap could not make the namespaces; `" SBX_NAME " doctor` tells more");
   run->init = proc_first_child(run->guard);
   if (run->init < 0)
     return err_set_errno(err, (int)-run->init, "isolation: bubblewrap's process inside");

@@ -14,6 +14,8 @@
  * but the next run would not find it under its name, so the directories above a name of the policy are pinned. Hiding
  * comes last and so wins over every other list.
  */
+#include "config.h"
+
 #include "plan/build.h"
 #include "plan/ops.h"
 #include "plan/view.h"
@@ -142,6 +144,8 @@ static int protect(const char *path, const struct policy *policy, const struct f
   /* A directory that a command made unreadable it can make readable again. */
   if (fact->error)
     return err_set_errno(err, -fact->error, "protect: %s cannot be looked at, so it cannot be protected", path);
+  if (path_is_within(facts->workspace, fact->real) && strcmp(facts->workspace, fact->real) != 0)
+    return err_set(err, EINVAL, "protect: %s holds the workspace, which is writable; protect what is in it", path);
   if (strcmp(fact->real, path) != 0 &&
       (strv_addf(&plan->notes, "protect: %s is a link; what it leads to, %s, is protected", path, fact->real) < 0 ||
        strv_add(&plan->links, path) < 0 || strv_add(&plan->links, fact->real) < 0))
@@ -193,7 +197,8 @@ static int protect_missing(const char *dir, const struct facts *facts, struct er
     return 0;
   if (!cover || cover->kind != PLAN_BIND_RW || strcmp(cover->source, cover->target) != 0)
     return err_set(err, EINVAL,
-                   "%s would be writable, but sbx keeps its own files there, and as it does not exist yet it cannot be "
+                   "%s would be writable, but " SBX_NAME
+                   " keeps its own files there, and as it does not exist yet it cannot be "
                    "protected; mkdir -p %s first, or make less writable",
                    dir, dir);
   if (strv_add(&plan->own_dirs, dir) < 0)
@@ -214,12 +219,12 @@ static int protect_own(const struct facts *facts, struct err *err, struct plan *
 
     if (!fact || fact->error) {
       r = protect_missing(dirs[i], facts, err, plan);
-      if (r > 0 && state && !ops_add(plan, PLAN_STAGE_HIDE, PLAN_MASK_DIR, NULL, dirs[i], "sbx's state"))
+      if (r > 0 && state && !ops_add(plan, PLAN_STAGE_HIDE, PLAN_MASK_DIR, NULL, dirs[i], "private homes and audits"))
         r = OUT_OF_MEMORY(err);
     } else {
       r = protect_real(fact->real, facts, err, plan);
       if (r == 0 && state)
-        r = mask(fact, "sbx's state", false, facts, err, plan);
+        r = mask(fact, "private homes and audits", false, facts, err, plan);
     }
     if (r < 0)
       return r;

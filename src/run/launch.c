@@ -1,3 +1,5 @@
+#include "config.h"
+
 #include "run/run.h"
 
 #include "base/clock.h"
@@ -184,7 +186,7 @@ static int tell_not_executed(const struct plan *plan)
   }
   log_line(LOG_ERROR,
            "isolation: the sandbox was not finished, and %s was not started (the cause stands above); "
-           "`sbx doctor` tells more",
+           "`" SBX_NAME " doctor` tells more",
            plan->program);
   return RUN_EXIT_FAILED;
 }

@@ -1,3 +1,5 @@
+#include "config.h"
+
 #include "run/project_file.h"
 
 #include "base/fd.h"
@@ -85,7 +87,7 @@ static void print_network(const struct doc *network, const char *rule, struct bu
 /* The whole file. policy is NULL for a new one. */
 static void print_file(const struct doc *policy, const char *rule, struct buf *out)
 {
-  buf_append_str(out, "// Your own policy for one project; sbx run --ask adds to it. Edit it as you like.\n{");
+  buf_append_str(out, "// Your own policy for one project; " SBX_NAME " run --ask adds to it. Edit it as you like.\n{");
   for (size_t i = 0; policy && i < policy->count; i++) {
     if (strcmp(policy->items[i].name, "network") == 0)
       continue;
@@ -129,7 +131,7 @@ static int make_text(int dir, const char *name, const char *path, const char *ru
     if (r < 0)
       return r;
     if (!is_sound(doc, rule, &has))
-      return err_set(err, EINVAL, "%s: is no policy; run: sbx check %s", path, path);
+      return err_set(err, EINVAL, "%s: is no policy; run: " SBX_NAME " check %s", path, path);
   }
   if (!has)
     print_file(doc, rule, out);

@@ -1,3 +1,5 @@
+#include "config.h"
+
 #include "run/proxy.h"
 
 #include "base/fd.h"
@@ -52,7 +54,7 @@ static int policy_memfd(const struct policy *policy, struct err *err)
 static int spawn(struct proxy *proxy, int theirs, struct err *err)
 {
   static char *const no_environment[] = { NULL };
-  char name[] = "sbx-proxy";
+  char name[] = SBX_PROXY_NAME;
   char *const argv[] = { name, NULL };
   fd_autoclose int null = open("/dev/null", O_RDWR | O_CLOEXEC);
   const struct spawn_fd fds[] = { { .from = null, .to = 0 },
@@ -107,7 +109,7 @@ static int send_start(struct proxy *proxy, struct err *err)
   }
   snprintf(start.run_id, sizeof start.run_id, "%s", proxy->run_id);
   r = scm_send(proxy->control, (struct span){ .ptr = (const char *)&start, .len = sizeof start }, fds, count);
-  return r < 0 ? err_set_errno(err, -r, "sbx-proxy: start message") : 0;
+  return r < 0 ? err_set_errno(err, -r, SBX_PROXY_NAME ": start message") : 0;
 }
 
 int proxy_start(struct proxy *proxy, struct err *err)
@@ -117,7 +119,7 @@ int proxy_start(struct proxy *proxy, struct err *err)
 
   proxy->starts++;
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
-    return err_set_errno(err, errno, "sbx-proxy: socketpair");
+    return err_set_errno(err, errno, SBX_PROXY_NAME ": socketpair");
   proxy->control = ends[0];
   r = spawn(proxy, ends[1], err);
   fd_close(&ends[1]);
@@ -201,7 +203,7 @@ void proxy_answer(void *data, const struct control_answer *answer)
     grow(proxy, answer->rule);
   /* It reads all the time: a full socket means that it hangs. */
   if (proxy->control >= 0 && send(proxy->control, answer, sizeof *answer, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
-    log_line(LOG_WARNING, "sbx-proxy does not take an answer; connections that wait for it hang");
+    log_line(LOG_WARNING, SBX_PROXY_NAME " does not take an answer; connections that wait for it hang");
 }
 
 void proxy_read(struct proxy *proxy, struct summary *summary)
@@ -226,7 +228,7 @@ void proxy_read(struct proxy *proxy, struct summary *summary)
     else if (message.type == CONTROL_ASK && (size_t)n == sizeof message.ask)
       ask_take(proxy->ask, &message.ask);
     else if (message.type == CONTROL_FAILED && (size_t)n == sizeof message.failed)
-      log_line(LOG_ERROR, "sbx-proxy: %.*s", (int)sizeof message.failed.message, message.failed.message);
+      log_line(LOG_ERROR, SBX_PROXY_NAME ": %.*s", (int)sizeof message.failed.message, message.failed.message);
   }
 }
 
@@ -238,11 +240,11 @@ void proxy_reaped(struct proxy *proxy, struct summary *summary, int status)
   ask_forget(proxy->ask);
   proxy->pid = -1;
   if (WIFSIGNALED(status))
-    log_line(LOG_ERROR, "sbx-proxy was killed by signal %d; connections through it are cut", WTERMSIG(status));
+    log_line(LOG_ERROR, SBX_PROXY_NAME " was killed by signal %d; connections through it are cut", WTERMSIG(status));
   else
-    log_line(LOG_ERROR, "sbx-proxy ended with status %d; connections through it are cut", WEXITSTATUS(status));
+    log_line(LOG_ERROR, SBX_PROXY_NAME " ended with status %d; connections through it are cut", WEXITSTATUS(status));
   if (proxy->starts >= PROXY_STARTS_MAX) {
-    log_line(LOG_ERROR, "sbx-proxy ended %u times; the sandbox has no network from here on", proxy->starts);
+    log_line(LOG_ERROR, SBX_PROXY_NAME " ended %u times; the sandbox has no network from here on", proxy->starts);
     proxy_give_up(proxy);
   }
 }

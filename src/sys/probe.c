@@ -1,3 +1,5 @@
+#include "config.h"
+
 #include "sys/probe.h"
 
 #include "base/fd.h"
@@ -51,9 +53,9 @@ int probe_userns_settings(struct err *err)
   if (probe_number("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", &value) == 0 && value == 1)
     return err_set(
         err, EPERM,
-        "AppArmor restricts user namespaces (kernel.apparmor_restrict_unprivileged_userns = 1); to allow sbx: "
-        "install its AppArmor profile as /etc/apparmor.d/sbx and run sudo apparmor_parser -r "
-        "/etc/apparmor.d/sbx");
+        "AppArmor restricts user namespaces (kernel.apparmor_restrict_unprivileged_userns = 1); to allow " SBX_NAME ": "
+        "install its AppArmor profile as /etc/apparmor.d/" SBX_NAME " and run sudo apparmor_parser -r "
+        "/etc/apparmor.d/" SBX_NAME);
   return 0;
 }
 

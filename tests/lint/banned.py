@@ -89,6 +89,18 @@ def construct_faults(name, code):
             yield match.start(), f"{match.group(1)}: only cmd, the main files and log print or end the program"
 
 
+# The program can be installed under another name; the names of files and directories stay.
+OWN_NAME = re.compile(r"(?<![./\w-])sbx(?![\w/-]|\.json)|(?<![./\w-])sbx-(?:proxy|policy\(|doctor\(|run\(|security\()")
+
+
+def name_faults(name, code):
+    for match in re.finditer(r'"((?:[^"\\\n]|\\.)*)"', code):
+        text = re.sub(r"\\[abfnrtv]", " ", match.group(1))
+        directive = code[code.rfind("\n", 0, match.start()) + 1 : match.start()].lstrip().startswith("#")
+        if OWN_NAME.search(text) and not directive and not allow.allowed("names", name):
+            yield match.start(), f"\"{match.group(1)}\" says a name of the program; put it together with SBX_NAME"
+
+
 def global_faults(name):
     """Variables at file level are static, and const but for the log's level."""
     for line, head, body, _ in sources.top_level(name):
@@ -109,6 +121,7 @@ def faults_of(name):
     found = [*call_faults(name, code), *construct_faults(name, code)]
     if sources.layer_of(name):
         found += cloexec_faults(code)
+        found += name_faults(name, sources.strip(sources.read(name), strings=False))
     for at, fault in sorted(found):
         if not allow.allowed("banned", name, fault.split()[0].rstrip(":;")):
             yield f"{name}:{code.count(chr(10), 0, at) + 1}: {fault}"
@@ -119,4 +132,4 @@ def faults_of(name):
 def run(report):
     for name in sources.c_files():
         report.check(name, faults_of(name))
-    report.check("tests/lint/allow.py", allow.unused("banned") + allow.unused("globals"))
+    report.check("tests/lint/allow.py", allow.unused("banned") + allow.unused("globals") + allow.unused("names"))

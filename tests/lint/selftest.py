@@ -48,6 +48,7 @@ BAD = [
     (banned, "policy/a.c", "static int count;\n", "not const"),
     (banned, "policy/a.c", "static int table[] = { 1, 2 };\n", "not const"),
     (banned, "policy/a.c", "int count = 3;\n", "not static"),
+    (banned, "policy/a.c", "static const char *const x = \"or\\nsbx trust\";\n", "SBX_NAME"),
     (sizes, "policy/a.c", "\n" * 601, "601 lines"),
     (sizes, "policy/a.c", LONG, "f has 102 lines"),
     (sizes, "policy/a.c", TANGLED, "complexity 26"),

@@ -1,3 +1,5 @@
+#include "config.h"
+
 #include "policy/decide.h"
 #include "policy/rule.h"
 #include "unit/policy_make.h"
@@ -337,12 +339,12 @@ static void test_fix(void **state)
     const char *addr;
     const char *fix;
   } rows[] = {
-    { "", "", "api.test", NULL, "sbx run --allow api.test ..." },
-    { "", "", "api.test:80", NULL, "sbx run --allow api.test ..." },
-    { NAME_RULE, "", "api.test:22", NULL, "sbx run --allow api.test:22 ..." },
-    { "", "", "[2001:db8::1]:22", NULL, "sbx run --allow [2001:db8::1]:22 ..." },
-    { "", "", "[2001:db8::1]:443", NULL, "sbx run --allow 2001:db8::1 ..." },
-    { NAME_RULE, "", "api.test", "10.0.0.1", "sbx run --allow 10.0.0.1 ..." },
+    { "", "", "api.test", NULL, SBX_NAME " run --allow api.test ..." },
+    { "", "", "api.test:80", NULL, SBX_NAME " run --allow api.test ..." },
+    { NAME_RULE, "", "api.test:22", NULL, SBX_NAME " run --allow api.test:22 ..." },
+    { "", "", "[2001:db8::1]:22", NULL, SBX_NAME " run --allow [2001:db8::1]:22 ..." },
+    { "", "", "[2001:db8::1]:443", NULL, SBX_NAME " run --allow 2001:db8::1 ..." },
+    { NAME_RULE, "", "api.test", "10.0.0.1", SBX_NAME " run --allow 10.0.0.1 ..." },
     { NAME_RULE, "", "api.test", "192.0.2.1", "" },
     { NAME_RULE, "\"*.x.test\", \"api.test\"", "api.test", NULL,
       "remove the deny rule \"api.test\" in /test.json:1 (network.deny[1])" },
@@ -425,7 +427,7 @@ static void test_fix_helps_property(void **state)
       }
       if (step == 2)
         fail_msg("%s on %u with %s: refused after %s", target, port, allow, lists.data);
-      struct span rule = span_sub(buf_span(&fix), strlen("sbx run --allow "), fix.len);
+      struct span rule = span_sub(buf_span(&fix), strlen(SBX_NAME " run --allow "), fix.len);
       rule = span_sub(rule, 0, rule.len - strlen(" ..."));
       buf_printf(&lists, "%s\"%.*s\"", lists.len > 0 ? ", " : "", (int)rule.len, rule.ptr);
       buf_free(&fix);

@@ -1,3 +1,5 @@
+#include "config.h"
+
 #include "policy/limits.h"
 #include "unit/policy_make.h"
 
@@ -17,7 +19,7 @@ static void test_refused(void **state)
     { "{\"network\": []}", "/p.json:1: network: a list where an object is wanted" },
     { "{\"netwrok\": {}}", "/p.json:1: netwrok: unknown key; did you mean \"network\"?" },
     { "{\n\"network\": {\n\"alow\": []}}", "/p.json:3: network.alow: unknown key; did you mean \"allow\"?" },
-    { "{\"zzz\": 1}", "/p.json:1: zzz: unknown key; the keys are listed in sbx-policy(5)" },
+    { "{\"zzz\": 1}", "/p.json:1: zzz: unknown key; the keys are listed in " SBX_POLICY_PAGE "(5)" },
     { "{\"Network\": {}}", "/p.json:1: Network: unknown key; did you mean \"network\"?" },
     { "{\"network.mode\": \"none\"}", "/p.json:1: network.mode: unknown key" },
     { "{\"env.set\": {}}", "/p.json:1: env.set: unknown key" },

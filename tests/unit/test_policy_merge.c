@@ -1,3 +1,5 @@
+#include "config.h"
+
 #include "unit/policy_make.h"
 
 #include "policy/fields.h"
@@ -100,7 +102,7 @@ static void test_scalars_of_the_workspace(void **state)
     /* The user's own --policy has the last word. */
     { { UNTRUSTED(MODE("none")), FILE_LAYER(MODE("proxy")) }, KEY_NETWORK_MODE, PROXY, NULL },
     { { UNTRUSTED(HOME("tmpfs")) }, KEY_HOME, HOME_TMPFS, NULL },
-    { { UNTRUSTED(HOME("host")) }, KEY_HOME, HOME_PRIVATE, "run: sbx trust" },
+    { { UNTRUSTED(HOME("host")) }, KEY_HOME, HOME_PRIVATE, "run: " SBX_NAME " trust" },
     { { TRUSTED(HOME("host")) }, KEY_HOME, HOME_HOST, NULL },
     { { UNTRUSTED(PIDS("10")) }, KEY_PIDS, 10, NULL },
     { { USER(PIDS("5")), UNTRUSTED(PIDS("10")) }, KEY_PIDS, 5, "can never set it: limits.pids" },
@@ -183,7 +185,7 @@ static void test_notes_are_few(void **state)
   assert_int_equal(make_validate(&layer, 1, &err, &notes, NULL), 0);
   assert_int_equal(notes.count, 2);
   assert_string_equal(notes.items[0], "/w/.sbx.json: not trusted, so ignored: filesystem.write, filesystem.read, "
-                                      "network.allow; look at the file and run: sbx trust");
+                                      "network.allow; look at the file and run: " SBX_NAME " trust");
   assert_string_equal(notes.items[1], "/w/.sbx.json: ignored, since a file in the workspace can never set it: "
                                       "filesystem.unprotect; set it in your own policy");
 }

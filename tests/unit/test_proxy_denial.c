@@ -1,3 +1,5 @@
+#include "config.h"
+
 #include "proxy/denial.h"
 #include "proxy/sniff.h"
 #include "unit/unit.h"
@@ -62,7 +64,7 @@ static void test_render(void **state)
   assert_int_equal(host_parse(SPAN("Example.com"), NULL, &host), 0);
   denial.host = &host;
   text = render(&denial);
-  assert_has(text, "HTTP/1.1 403 Blocked by sbx: example.com:443 is not allowed\r\n");
+  assert_has(text, "HTTP/1.1 403 Blocked by " SBX_NAME ": example.com:443 is not allowed\r\n");
   assert_has(text, "\r\nConnection: close\r\n\r\n{");
   assert_has(text, "\"host\":\"example.com\",\"port\":443,\"reason\":\"not-allowed\",\"rule\":\"x\\\"y\",\"fix\":\"");
   assert_has(text, "--allow example.com");
@@ -92,7 +94,7 @@ static void test_hostile_text(void **state)
   mem_autofree char *text = render(&denial);
 
   (void)state;
-  assert_has(text, "HTTP/1.1 400 sbx: a\\x0d\\x0aX: y\"\\x5c\\x1b\\xff: ");
+  assert_has(text, "HTTP/1.1 400 " SBX_NAME ": a\\x0d\\x0aX: y\"\\x5c\\x1b\\xff: ");
   assert_has(text, "\"host\":\"a\\u000d\\nX: y\\\"\\\\\\u001b\\u00ff\"");
   assert_null(strstr(text, "\r\nX: "));
   assert_null(strchr(text, '\x1b'));

@@ -1,8 +1,8 @@
 """Runs a case file: a conversation, step by step, between a client, the proxy and up to three origins.
 
-A line is a step: a word, and where it needs one a colon, a space and a text. \\r \\n \\t \\0 \\\\ and \\xNN are escapes;
-"* N TEXT" stands for N times TEXT, and "N x STEP" for N times that step. Lines that begin with # are comments; the first says what the case is about and names
-the F-numbers that it holds.
+A line is a step: a word, and where it needs one a colon, a space and a text. \\r \\n \\t \\0 \\\\ and \\xNN are escapes, and
+\\N is what sbx is called; "* N TEXT" stands for N times TEXT, and "N x STEP" for N times that step. Lines that begin
+with # are comments; the first says what the case is about and names the F-numbers that it holds.
 
   send: TEXT         the client sends (it connects when it has not yet)
   finish             the client ends its direction
@@ -34,7 +34,7 @@ REASONS = ["allowed", "deny-rule", "not-allowed", "port-not-allowed", "method-no
            "path-not-allowed", "ambiguous-request", "tls-not-judged", "not-http", "address-loopback", "address-unspecified",
            "address-private", "address-cgnat", "address-link-local", "address-metadata", "address-multicast",
            "bad-target", "bad-request", "identity-mismatch"]
-ESCAPES = {"r": "\r", "n": "\n", "t": "\t", "0": "\0", "\\": "\\"}
+ESCAPES = {"r": "\r", "n": "\n", "t": "\t", "0": "\0", "\\": "\\", "N": stage.NAME}
 
 
 def unescape(text):

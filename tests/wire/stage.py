@@ -8,6 +8,7 @@ import ctypes
 import fcntl
 import json
 import os
+import re
 import signal
 import socket
 import struct
@@ -21,6 +22,8 @@ sys.path.insert(0, os.path.dirname(HERE))
 from lab import dns  # noqa: E402
 
 BUILD = os.environ.get("SBX_WIRE_BUILD") or os.getcwd()  # make check runs at the top of the build
+with open(os.path.join(BUILD, "config.h"), encoding="ascii") as file:
+    NAME = re.search(r'(?m)^#define SBX_NAME "(.*)"$', file.read()).group(1)
 PATIENCE = 60  # seconds until a step that waits has failed; nothing is asserted about time
 CONTROL_START, CONTROL_READY, CONTROL_FAILED, CONTROL_DENIED = 1, 2, 3, 4
 FRONT_HTTP = 1
