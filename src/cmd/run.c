@@ -180,7 +180,7 @@ int cmd_run(const struct opts *opts, char *const *args)
   bool started = false;
 
   if (!args[0]) {
-    err_set(&err, EINVAL, "run: no command given; for example: sbx run -- make test");
+    err_set(&err, EINVAL, "run: no command given; for example: " SBX_NAME " run -- make test");
     return cmd_fail(&err);
   }
   if (nested_is_inside())
@@ -198,13 +198,14 @@ int cmd_shell(const struct opts *opts, char *const *args)
 {
   const char *shell = getenv("SHELL");
   char fallback[] = "/bin/sh";
-  mem_autofree char *name = mem_strndup(shell ? shell : fallback, strlen(shell ? shell : fallback));
+  mem_autofree char *name =
+      shell && *shell ? mem_strndup(shell, strlen(shell)) : mem_strndup(fallback, strlen(fallback));
   char interactive[] = "-i";
   char *const command[] = { name, interactive, NULL };
   struct err err = ERR_INIT;
 
   if (args[0]) {
-    err_set(&err, EINVAL, "shell: takes no command; use sbx run -- %s", args[0]);
+    err_set(&err, EINVAL, "shell: takes no command; use " SBX_NAME " run -- %s", args[0]);
     return cmd_fail(&err);
   }
   if (!name) {

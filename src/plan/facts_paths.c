@@ -33,12 +33,12 @@ const struct fact_path *facts_path(const struct facts *facts, const char *path)
   return bsearch(&key, facts->paths, facts->path_count, sizeof *facts->paths, compare_paths);
 }
 
-/* Adds a path and the directories above it, up to the root. */
+/* Adds a path and the directories above it, up to the root; and the root where it is the path. */
 static int want_with_parents(struct strv *wanted, const char *path)
 {
   mem_autofree char *dir = mem_strndup(path, strlen(path));
   char *slash;
-  int r = dir ? 0 : -ENOMEM;
+  int r = !dir ? -ENOMEM : strcmp(path, "/") == 0 ? strv_add(wanted, path) : 0;
 
   while (r == 0 && dir[0] && dir[1]) {
     r = strv_add(wanted, dir);
