@@ -3,6 +3,8 @@
  * Everything else is as in `run`: files, system calls, privilege, and what the policy denies. Hosts are learnt from the
  * audit, which is written to a memory file and appended to where it belongs when the run has ended.
  */
+#include "config.h"
+
 #include "cmd/cmd.h"
 #include "cmd/context.h"
 #include "cmd/learn_hosts.h"
@@ -155,9 +157,9 @@ int cmd_learn(const struct opts *opts, char *const *args)
   int status;
 
   if (!args[0])
-    err_set(&err, EINVAL, "learn: no command given; for example: sbx learn -- make test");
+    err_set(&err, EINVAL, "learn: no command given; for example: " SBX_NAME " learn -- make test");
   else if (nested_is_inside())
-    err_set(&err, ENOTSUP, "learn: cannot be done here, inside a sandbox of sbx, whose policy stays as it is");
+    err_set(&err, ENOTSUP, "learn: cannot be done here, inside a sandbox of " SBX_NAME ", whose policy stays as it is");
   else if (context_load(opts, &err, &context) == 0)
     (void)context_widen(&context, everything, MEM_COUNT(everything), "learn", &err, &learn.before);
   if (err.code)

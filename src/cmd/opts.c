@@ -111,7 +111,9 @@ static const struct key *find_key(enum opts_command command, struct span name)
 
 static const char *name_of(enum opts_command command)
 {
-  static const char *const names[] = { "run", "shell", "check", "show", "init", "trust", "doctor", "why", "log", "learn" };
+  static const char *const names[] = {
+    "run", "shell", "check", "show", "init", "trust", "doctor", "why", "log", "learn"
+  };
 
   for (size_t i = 0; i < MEM_COUNT(names); i++) {
     if (command == 1U << i)
