@@ -4,6 +4,8 @@
  * there would lead a client of the host into the proxy, or through a forwarded port back to the host: it is refused. A
  * port that the proxy listens on for a rule's own address is free on the loopback only; that is said.
  */
+#include "config.h"
+
 #include "plan/ops.h"
 #include "policy/limits.h"
 #include "policy/rule.h"
@@ -25,9 +27,9 @@ static const char *use_of(const struct plan_listener *listener)
 {
   switch (listener->front) {
   case CONTROL_FRONT_HTTP:
-    return "is that of sbx's HTTP proxy";
+    return "is that of " SBX_NAME "'s HTTP proxy";
   case CONTROL_FRONT_SOCKS5:
-    return "is that of sbx's SOCKS proxy";
+    return "is that of " SBX_NAME "'s SOCKS proxy";
   case CONTROL_FRONT_FORWARD:
     return "leads to the host already (network.forward, or a rule for localhost)";
   case CONTROL_FRONT_TRANSPARENT:

@@ -147,7 +147,7 @@ static void answer_sockets(struct proxy *proxy, struct netns_socket sockets[2], 
       fds[count++] = sockets[i].fd;
   }
   if (scm_send(proxy->control, (struct span){ .ptr = (const char *)&answer, .len = sizeof answer }, fds, count) < 0)
-    log_line(LOG_WARNING, "sbx-proxy does not take its sockets; a port is out of reach");
+    log_line(LOG_WARNING, SBX_PROXY_NAME " does not take its sockets; a port is out of reach");
   for (size_t i = 0; i < 2; i++)
     fd_close(&sockets[i].fd);
 }
