@@ -114,7 +114,8 @@ static int check_surroundings(const struct opts *opts, const struct plan *plan, 
   if (r < 0)
     return err_set_errno(err, -r, "network: finding the proxy");
   if (plan->network == PLAN_NETWORK_PROXY && access(*ret_proxy, X_OK) < 0)
-    return err_set_errno(err, errno, "network: %s, which this sbx belongs with; install both together", *ret_proxy);
+    return err_set_errno(err, errno, "network: %s, which this " SBX_NAME " belongs with; install both together",
+                         *ret_proxy);
   r = spawn_close_inherited(NULL, 0);
   return r < 0 ? err_set_errno(err, -r, "start") : 0;
 }
