@@ -1,5 +1,3 @@
-#include "config.h"
-
 #include "engine/bwrap_args.h"
 
 #include <errno.h>
@@ -170,7 +168,7 @@ int bwrap_args_write(const struct plan *plan, const struct bwrap_fds *fds, const
   arg(&writer, "ALL");
   if (plan->network != PLAN_NETWORK_HOST)
     arg(&writer, "--unshare-net");
-  args2(&writer, "--hostname", SBX_NAME);
+  args2(&writer, "--hostname", "sbx");
   arg_fd(&writer, "--json-status-fd", fds->status);
   arg_fd(&writer, "--block-fd", fds->release);
   arg_fd(&writer, "--seccomp", fds->filter);
