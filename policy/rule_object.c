@@ -8,6 +8,8 @@
  * would refuse what its author means to allow, or (as a deny rule) leave open what he means to shut: it is an error.
  * TLS that turns up on another port is refused by the proxy (decide_opaque).
  */
+#include "config.h"
+
 #include "policy/rule_object.h"
 
 #include "policy/doc.h"
@@ -86,7 +88,8 @@ static int refuse_tls(const struct policy_rule *rule, struct err *err)
   if (!bare_v6)
     host.len = span_find_last(host, ':'); /* canonical: brackets only where ports follow */
   return err_set(err, EINVAL,
-                 "methods and paths of port 443 are inside TLS, which sbx cannot look into yet; write the host as "
+                 "methods and paths of port 443 are inside TLS, which " SBX_NAME
+                 " cannot look into yet; write the host as "
                  "\"%s%.*s%s:80\" for cleartext HTTP, or the string \"%s\" for all of it",
                  bare_v6 ? "[" : "", (int)host.len, host.ptr, bare_v6 ? "]" : "", rule->text);
 }
