@@ -9,7 +9,7 @@ _sbx_options_of()
   case $1 in
   run) printf '%s ' "$_sbx_policy_options" --fd --ask --ask-timeout --engine --summary --dry-run --json --help ;;
   shell) printf '%s ' "$_sbx_policy_options" --fd --ask --ask-timeout --engine --summary --dry-run --help ;;
-  learn) printf '%s ' "$_sbx_policy_options" --fd --engine --summary -o --output --help ;;
+  learn) printf '%s ' "$_sbx_policy_options" --fd --engine --summary --hosts-only -o --output --help ;;
   check) printf '%s ' "$_sbx_policy_options" --json --help ;;
   show) printf '%s ' "$_sbx_policy_options" --plan --json --help ;;
   why) printf '%s ' "$_sbx_policy_options" -X --method --json --help ;;
@@ -51,7 +51,7 @@ _sbx_command_at()
   while ((at < COMP_CWORD)); do
     case ${COMP_WORDS[at]} in
     --) printf '%s\n' $((at + 1)) && return ;;
-    -q | --quiet | -v | --verbose | --dry-run | --help | --json | --plan | --*=*) ;;
+    -q | --quiet | -v | --verbose | --hosts-only | --dry-run | --help | --json | --plan | --*=*) ;;
     -*) at=$((at + 1)) ;;
     *) break ;;
     esac

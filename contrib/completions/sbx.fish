@@ -49,6 +49,7 @@ complete -c sbx -n '__fish_seen_subcommand_from run shell check show why learn t
 complete -c sbx -n "$start" -a '(__fish_complete_subcommand)'
 
 complete -c sbx -n '__fish_seen_subcommand_from show' -l plan -d 'Print the plan'
+complete -c sbx -n '__fish_seen_subcommand_from learn' -l hosts-only -d 'Learn no paths'
 complete -c sbx -n '__fish_seen_subcommand_from learn' -s o -l output -r -F -d 'Write the policy to a file'
 complete -c sbx -n '__fish_seen_subcommand_from why' -s X -l method -x -a 'GET HEAD POST PUT PATCH DELETE OPTIONS' -d 'Ask about a request with this method'
 complete -c sbx -n '__fish_seen_subcommand_from log' -s f -l follow -d 'Go on printing'

@@ -1,13 +1,15 @@
 /* learn: runs a command with every public host allowed, and prints the smallest policy that would have let it pass.
  *
- * Everything else is as in `run`: files, system calls, privilege, and what the policy denies. Hosts are learnt from the
- * audit, which is written to a memory file and appended to where it belongs when the run has ended.
+ * Everything else is as in `run`: files, system calls, privilege, and what the policy denies. Hosts are learnt from
+ * the audit, which is written to a memory file and appended to where it belongs when the run has ended; paths by
+ * tracing the command (sys/trace.h).
  */
 #include "config.h"
 
 #include "cmd/cmd.h"
 #include "cmd/context.h"
 #include "cmd/learn_hosts.h"
+#include "cmd/learn_paths.h"
 #include "cmd/nested.h"
 #include "cmd/planning.h"
 
@@ -37,6 +39,7 @@ struct learn {
   int output; /* where the policy goes */
   int named; /* the audit that the user has named, or -1 */
   int record; /* the audit of this run */
+  struct learn_paths paths;
 };
 
 /* Opened before the start: a command could put a link in its place, and lead us to any file of the user's. */
@@ -92,16 +95,36 @@ static int keep_audit(struct learn *learn, struct span text, struct err *err)
   return r < 0 && !err->code ? err_set_errno(err, -r, "audit") : r;
 }
 
-static void print_list(const char *object, const char *name, const struct strv *list, struct buf *out)
+static void print_list(const char *name, const struct strv *list, bool first, struct buf *out)
 {
   if (!list->count)
     return;
-  buf_printf(out, "  \"%s\": {\n    \"%s\": [", object, name);
+  buf_printf(out, "%s\n    \"%s\": [", first ? "" : ",", name);
   for (size_t i = 0; i < list->count; i++) {
     buf_append_str(out, i ? ",\n      " : "\n      ");
     buf_append_json(out, span_of(list->items[i]));
   }
-  buf_append_str(out, "\n    ]\n  }\n");
+  buf_append_str(out, "\n    ]");
+}
+
+/* The lists that there are, as a policy file. */
+static void print_policy(const struct strv *read, const struct strv *write, const struct strv *allow, struct buf *out)
+{
+  bool files = read->count || write->count;
+
+  buf_append_str(out, files || allow->count ? "{\n" : "{");
+  if (files) {
+    buf_append_str(out, "  \"filesystem\": {");
+    print_list("read", read, true, out);
+    print_list("write", write, !read->count, out);
+    buf_append_str(out, allow->count ? "\n  },\n" : "\n  }\n");
+  }
+  if (allow->count) {
+    buf_append_str(out, "  \"network\": {");
+    print_list("allow", allow, true, out);
+    buf_append_str(out, "\n  }\n");
+  }
+  buf_append_str(out, "}\n");
 }
 
 static int write_policy(struct learn *learn, struct err *err)
@@ -109,6 +132,8 @@ static int write_policy(struct learn *learn, struct err *err)
   buf_autofree struct buf audit = BUF_INIT(LIMITS_AUDIT_BYTES + 64 * 1024);
   buf_autofree struct buf text = BUF_INIT(LEARN_TEXT_BYTES);
   strv_autofree struct strv rules = STRV_INIT;
+  strv_autofree struct strv read = STRV_INIT;
+  strv_autofree struct strv write = STRV_INIT;
   strv_autofree struct strv notes = STRV_INIT;
   int r = read_record(learn, err, &audit);
 
@@ -116,11 +141,11 @@ static int write_policy(struct learn *learn, struct err *err)
     r = keep_audit(learn, buf_span(&audit), err);
   if (r == 0)
     r = learn_hosts(learn->before, buf_span(&audit), err, &rules, &notes);
+  if (r == 0 && learn_paths_propose(&learn->paths, &read, &write, &notes) < 0)
+    r = err_set(err, ENOMEM, "out of memory");
   if (r < 0)
     return r;
-  buf_append_str(&text, "{\n");
-  print_list("network", "allow", &rules, &text);
-  buf_append_str(&text, "}\n");
+  print_policy(&read, &write, &rules, &text);
   for (size_t i = 0; i < notes.count; i++)
     log_line(LOG_NOTICE, "%s", notes.items[i]);
   r = buf_error(&text) ? buf_error(&text) : fd_write_all(learn->output, buf_span(&text));
@@ -130,6 +155,7 @@ static int write_policy(struct learn *learn, struct err *err)
 static int run(struct learn *learn, char *const *args)
 {
   plan_autofree struct plan plan = PLAN_INIT;
+  struct trace *trace = NULL;
   struct err err = ERR_INIT;
   bool about_command = false;
   bool started = false;
@@ -143,7 +169,18 @@ static int run(struct learn *learn, char *const *args)
   cmd_tell_plan(&plan);
   if (open_all(learn, &err) < 0)
     return cmd_fail(&err);
-  status = cmd_start(learn->opts, learn->context, &plan, true, learn->record, &started);
+  learn->paths.facts = &learn->context->facts;
+  learn->paths.plan = &plan;
+  if (!learn->opts->hosts_only) {
+    trace = trace_new(learn_paths_take, &learn->paths);
+    if (!trace) {
+      err_set(&err, ENOMEM, "out of memory");
+      return cmd_fail(&err);
+    }
+    plan.syscalls.trace_paths = true;
+  }
+  status = cmd_start(learn->opts, learn->context, &plan, true, learn->record, trace, &started);
+  trace_free(trace);
   if (started && write_policy(learn, &err) < 0)
     return cmd_fail(&err);
   return status;
@@ -167,6 +204,7 @@ int cmd_learn(const struct opts *opts, char *const *args)
   context_tell(&context);
   status = run(&learn, args);
   policy_free(learn.before);
+  learn_paths_free(&learn.paths);
   fd_close(&learn.output);
   fd_close(&learn.named);
   fd_close(&learn.record);

@@ -16,6 +16,7 @@ sbx_SOURCES = \
   src/cmd/doctor_selftest.c \
   src/cmd/learn.c \
   src/cmd/learn_hosts.c src/cmd/learn_hosts.h \
+  src/cmd/learn_paths.c src/cmd/learn_paths.h \
   src/cmd/log.c \
   src/cmd/main.c \
   src/cmd/nested.c src/cmd/nested.h \

@@ -32,6 +32,7 @@ enum opts_id {
   OPTS_ID_METHOD,
   OPTS_ID_FOLLOW,
   OPTS_ID_OUTPUT,
+  OPTS_ID_HOSTS_ONLY,
   OPTS_ID_HELP,
 };
 
@@ -63,6 +64,7 @@ static const struct option own_options[] = {
   { OPTS_ID_METHOD, OPTS_FOR_WHY, "--method", 'X', "METHOD", "ask about a request with this method, not GET" },
   { OPTS_ID_FOLLOW, OPTS_FOR_LOG, "--follow", 'f', NULL, "go on printing what is added" },
   { OPTS_ID_OUTPUT, OPTS_FOR_LEARN, "--output", 'o', "FILE", "write the policy to a file" },
+  { OPTS_ID_HOSTS_ONLY, OPTS_FOR_LEARN, "--hosts-only", 0, NULL, "do not trace the command for its paths" },
   { OPTS_ID_PLAN, OPTS_FOR_SHOW, "--plan", 0, NULL, "show what the sandbox would be made of" },
   { OPTS_ID_QUIET, OPTS_POLICY | OPTS_FOR_INIT | OPTS_FOR_TRUST, "--quiet", 'q', NULL,
     "print faults and warnings only" },
@@ -258,6 +260,9 @@ static int apply_own(struct opts *opts, const struct option *option, const char 
     free(opts->workspace);
     opts->workspace = mem_strndup(value, strlen(value));
     return opts->workspace ? 0 : err_set(err, ENOMEM, "out of memory");
+  case OPTS_ID_HOSTS_ONLY:
+    opts->hosts_only = true;
+    return 0;
   case OPTS_ID_OUTPUT:
     free(opts->output);
     opts->output = mem_strndup(value, strlen(value));

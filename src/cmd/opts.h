@@ -36,6 +36,7 @@ struct opts {
   size_t setting_cap;
   struct strv policy_files;
   char *workspace; /* NULL when not given */
+  bool hosts_only; /* learn: without paths */
   char *output; /* learn: NULL is standard output */
   int fds[OPTS_FDS_MAX];
   size_t fd_count;

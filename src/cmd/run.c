@@ -140,7 +140,7 @@ static int show_plan(const struct opts *opts, struct context *context, struct pl
 }
 
 int cmd_start(const struct opts *opts, struct context *context, struct plan *plan, bool planned, int audit_fd,
-              bool *ret_started)
+              struct trace *trace, bool *ret_started)
 {
   mem_autofree char *proxy = NULL;
   mem_autofree char *project = context_project_path(&context->facts);
@@ -150,7 +150,8 @@ int cmd_start(const struct opts *opts, struct context *context, struct plan *pla
                                  .keep_fds = opts->fds,
                                  .keep_count = opts->fd_count,
                                  .audit_fd = audit_fd,
-                                 .summary = opts->summary };
+                                 .summary = opts->summary,
+                                 .trace = trace };
   struct run run = RUN_INIT;
   struct err err = ERR_INIT;
   bool about_command = false;
@@ -192,7 +193,7 @@ int cmd_run(const struct opts *opts, char *const *args)
   if (planning_begin(&context, args, &err, &plan) < 0)
     return cmd_fail(&err);
   return opts->dry_run ? show_plan(opts, &context, &plan)
-                       : cmd_start(opts, &context, &plan, false, opts->audit_fd, &started);
+                       : cmd_start(opts, &context, &plan, false, opts->audit_fd, NULL, &started);
 }
 
 int cmd_shell(const struct opts *opts, char *const *args)

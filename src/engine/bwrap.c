@@ -446,8 +446,13 @@ static void own_free(struct engine_run *run)
 void engine_abort(struct engine_run *run)
 {
   if (run->guard > 0) {
+    pid_t pid;
+
     (void)kill(run->guard, SIGKILL);
-    (void)waitpid(run->guard, NULL, 0);
+    /* Its pid namespace does not end before the dead in it that we trace are reaped. */
+    do {
+      pid = waitpid(-1, NULL, __WALL);
+    } while (pid > 0 && pid != run->guard);
     run->guard = -1;
   }
   for (size_t i = 0; i < run->listener_count; i++)

@@ -17,6 +17,7 @@
 #include <sys/socket.h>
 
 #include "base/mem.h"
+#include "sys/trace.h"
 
 #define LOW32 UINT64_C(0xffffffff)
 #define FAMILIES 64 /* more than any kernel has (AF_MAX is 46 in Linux 6.18); what lies beyond it refuses by itself */
@@ -148,7 +149,7 @@ static bool is_job_signal(int signal_number)
 }
 
 /* A row that does not fit would be a call that passes. */
-_Static_assert(MEM_COUNT(always) + 2 * FAMILIES + 2 * MEM_COUNT(nestable) + 64 + 8 <= SYSCALLS_ROWS_MAX,
+_Static_assert(MEM_COUNT(always) + 2 * FAMILIES + 2 * MEM_COUNT(nestable) + 64 + 64 + 8 <= SYSCALLS_ROWS_MAX,
                "SYSCALLS_ROWS_MAX is too small");
 
 static void add(struct seccomp_row *rows, size_t *count, struct seccomp_row row)
@@ -191,6 +192,19 @@ static void add_session(struct seccomp_row *rows, size_t *count)
   add(rows, count, (struct seccomp_row)REFUSE_EQ("setpriority", 0, LOW32, 1, EPERM, "the caller's process group"));
 }
 
+static void add_traced(struct seccomp_row *rows, size_t *count)
+{
+  size_t call_count;
+  const struct trace_call *calls = trace_calls(&call_count);
+
+  for (size_t i = 0; i < call_count; i++)
+    add(rows, count,
+        (struct seccomp_row){ .name = calls[i].name,
+                              .answer = SECCOMP_TRACE,
+                              .error = (int)i,
+                              .reason = "told to the tracer that learns paths" });
+}
+
 void syscalls_build(const struct syscalls_options *options, struct seccomp_row *rows, struct seccomp_filter *ret_filter)
 {
   size_t count = 0;
@@ -211,6 +225,8 @@ void syscalls_build(const struct syscalls_options *options, struct seccomp_row *
     add(rows, &count, (struct seccomp_row)REFUSE("sched_setaffinity", EPERM, "limits.cpus"));
   if (options->shared_session)
     add_session(rows, &count);
+  if (options->trace_paths)
+    add_traced(rows, &count);
   *ret_filter =
       (struct seccomp_filter){ .rows = rows, .count = count, .otherwise = SECCOMP_ALLOW, .foreign = options->foreign };
 }

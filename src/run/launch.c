@@ -13,6 +13,7 @@
 #include "run/summary.h"
 #include "run/supervise.h"
 #include "sys/path.h"
+#include "sys/trace.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -138,6 +139,8 @@ static int start(const struct run_request *request, struct run *run, struct err 
   if (r == 0)
     r = limits_apply(request->plan, &run->limits, run->engine.init, err);
   if (r == 0)
+    r = request->trace ? trace_attach(request->trace, run->engine.init, err) : 0;
+  if (r == 0)
     r = engine_release(&run->engine, err);
   if (r < 0)
     engine_abort(&run->engine);
@@ -216,6 +219,7 @@ static int run_started(const struct run_request *request, struct engine_run *run
                                  .proxy = &proxy,
                                  .summary = &summary,
                                  .ask = &ask,
+                                 .trace = request->trace,
                                  .timeout_ms = request->plan->limits.timeout_ms,
                                  .own_session = request->plan->new_session,
                                  .signals = signals };

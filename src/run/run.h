@@ -35,6 +35,8 @@ struct ask_setup {
   const char *project_file; /* where a rule goes that is allowed for the project */
 };
 
+struct trace;
+
 struct run_request {
   const struct policy *policy;
   const struct facts *facts;
@@ -45,6 +47,7 @@ struct run_request {
   int audit_fd; /* where the audit goes; -1: the file that policy or state directory name */
   enum run_summary summary;
   struct ask_setup ask;
+  struct trace *trace; /* told of paths in vain, where plan->syscalls.trace_paths is set; else NULL */
 };
 
 /* A run whose sandbox loads while its plan is being made. */

@@ -11,6 +11,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "sys/proc.h"
+#include "sys/trace.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -95,12 +96,14 @@ static void reap(struct state *state)
   int status;
   pid_t pid;
 
-  while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+  while ((pid = waitpid(-1, &status, WNOHANG | __WALL)) > 0) {
     if (pid == supervise->engine->guard) {
       state->ended = true;
       state->status = status;
     } else if (pid == supervise->proxy->pid) {
       proxy_reaped(supervise->proxy, supervise->summary, status);
+    } else if (supervise->trace) {
+      trace_take(supervise->trace, pid, status);
     }
   }
 }

@@ -20,6 +20,8 @@ static uint32_t action(enum seccomp_answer answer, int error)
     return SCMP_ACT_ALLOW;
   case SECCOMP_ERRNO:
     return SCMP_ACT_ERRNO((uint16_t)error);
+  case SECCOMP_TRACE:
+    return SCMP_ACT_TRACE((uint16_t)error);
   case SECCOMP_KILL:
     break;
   }

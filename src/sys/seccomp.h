@@ -18,6 +18,7 @@ enum seccomp_answer {
   SECCOMP_ALLOW,
   SECCOMP_ERRNO, /* the call returns -error */
   SECCOMP_KILL, /* the process is killed */
+  SECCOMP_TRACE, /* its tracer is told error as a datum, and the call goes on; ENOSYS where there is no tracer */
 };
 
 /* One row. Rows of one filter must not contradict each other for the same call and arguments. */
@@ -28,7 +29,7 @@ struct seccomp_row {
   uint64_t mask; /* 32-bit arguments are compared with mask 0xffffffff (F5) */
   uint64_t value;
   enum seccomp_answer answer;
-  int error; /* SECCOMP_ERRNO only */
+  int error; /* SECCOMP_ERRNO and SECCOMP_TRACE only */
   const char *reason; /* why; not used by the filter */
   enum seccomp_test also; /* a second test on another argument, which must hold too; SECCOMP_ALWAYS for none */
   unsigned also_arg;

@@ -1,9 +1,11 @@
 """sbx learn: what a command needed, as a policy; the smallest that lets it pass."""
 import json
 import os
+import shutil
 
 import pytest
 
+from harness.procs import descendants, wait_until
 from harness.sbx import PYTHON
 
 # Fails as soon as one step does. Proxy variables are left out for "transparent".
@@ -144,3 +146,146 @@ print(os.path.exists(os.environ["REAL"] + "/secret.txt"), libc.unshare(0x1000000
 def test_nested(sbx):
     result = sbx.run("--read", os.path.dirname(sbx.program), "--", sbx.program, "learn", "--", "true")
     assert result.code == 125 and "learn" in result.err, result
+
+
+@pytest.fixture
+def wide(project):
+    """Things outside of the view: data to read, a place to write."""
+    for name, text in (("datasets/a.csv", "1,2\n"), ("datasets/more/b.csv", "3\n"), ("out/old.txt", "old\n"),
+                       ("out/sub/x", ""), (".netrc", "machine x\n"), (".ssh/id_ed25519", "KEY\n"), ("work/server.pem", "KEY\n"),
+                       ("tools/run.sh", "#!/bin/sh\necho ran\n"), ("datasets/star*.csv", "4\n")):
+        project.write("../../" + name, text)
+    os.chmod(project.home + "/tools/run.sh", 0o755)
+    os.symlink(project.home + "/datasets", project.home + "/link")
+    return project
+
+
+STEPS = {
+    "read": ("cat ~/datasets/a.csv", {"read": ["~/datasets/a.csv"]}),
+    "through a link": ("cat ~/link/a.csv 2>/dev/null || cat ~/datasets/a.csv", {"read": ["~/datasets/a.csv"]}),
+    "relative": ("cd /tmp && cat ../$HOME/datasets/../datasets/a.csv", {"read": ["~/datasets/a.csv"]}),
+    "list": ("ls ~/datasets", {"read": ["~/datasets"]}),
+    "execute": ("~/tools/run.sh", {"read": ["~/tools/run.sh"]}),
+    "write": ("echo new > ~/out/old.txt", {"write": ["~/out/old.txt"]}),
+    "append": ("echo new >> ~/out/old.txt", {"write": ["~/out/old.txt"]}),
+    "make": ("echo new > ~/out/new.txt", {"write": ["~/out"]}),
+    "make a directory": ("mkdir ~/out/sub/deep", {"write": ["~/out/sub"]}),
+    "remove": ("rm ~/out/old.txt", {"write": ["~/out"]}),
+    "rename": (f"""{PYTHON} -c 'import os; os.chdir(os.environ["HOME"]); os.rename("out/old.txt", "out/sub/new.txt")'""", {"write": ["~/out"]}),
+    "look, then read": ("test -d ~/datasets/more; test -f ~/datasets/a.csv; cat ~/datasets/more/b.csv",
+                        {"read": ["~/datasets/a.csv", "~/datasets/more/b.csv"]}),
+    "both": ("cat ~/datasets/a.csv; r=$?; echo x > ~/out/n; exit $(($? + r))", {"read": ["~/datasets/a.csv"], "write": ["~/out"]}),
+}
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_paths(sbx, wide, learn, step):
+    """What failed for want of a path passes with the policy; without a line of it, it fails as before."""
+    script, wanted = STEPS[step]
+    result, policy = learn(script)
+    assert policy == {"filesystem": wanted}, result
+    if step in ("through a link", "look, then read"):
+        return  # they do not fail, or need a second run
+    assert result.code != 0, result
+    again = run_with(sbx, wide, policy, script)
+    assert again.code == 0, again
+    for key in wanted:
+        shutil.rmtree(wide.state + "/home")  # mount points of the run before stay there
+        assert run_with(sbx, wide, {"filesystem": {k: v for k, v in wanted.items() if k != key}}, script).code != 0
+
+
+def test_paths_and_hosts_in_one(sbx, wide, learn):
+    script = "cat ~/datasets/a.csv; r=$?; curl -sSf http://origin.test/; exit $r"
+    result, policy = learn(script)
+    assert policy == {"filesystem": {"read": ["~/datasets/a.csv"]}, "network": {"allow": ["origin.test:80"]}}, result
+    assert run_with(sbx, wide, policy, script).ok().out == "1,2\nlab page of origin.test\n"
+
+
+def test_paths_that_are_not_proposed(wide, learn):
+    """Secrets, hidden and protected names, the system, the home itself: told, and nothing proposed. None was read."""
+    wide.write(".env", "TOKEN=1\n")
+    wide.write(".vscode/tasks.json", "{}\n")
+    result, policy = learn("cat ~/.netrc ~/.ssh/id_ed25519 ~/work/server.pem .env; echo > .vscode/tasks.json; rm -r ~/out/../../user;"
+                           " echo > /usr/new; cat ~/nosuch /proc/1/nosuch; ls ~/.local/state/sbx", "--hide", ".env")
+    assert policy == {}, result
+    for word in (".netrc: a dot file", ".ssh/id_ed25519: a dot file", "server.pem: its name", "app/.env: it is hidden",
+                 ".vscode/tasks.json: it is protected"):
+        assert any(m.startswith("tried, not proposed: ") and word in m for m in result.messages), (word, result)
+    assert "KEY" not in result.out + result.err and "TOKEN" not in result.out + result.err
+    assert not any("nosuch" in m for m in result.messages), result
+
+
+def test_what_a_policy_cannot_name_is_told(wide, learn):
+    result, policy = learn("cat \"$HOME/datasets/star*.csv\"")
+    assert policy == {} and any("cannot be written in a policy" in m for m in result.messages), result
+
+
+def test_other_processes_and_threads(wide, learn):
+    """Children by fork, vfork and threads, and programs executed from a thread."""
+    code = """
+import os, subprocess, threading
+data = os.path.expanduser("~/datasets/")
+def look(name):
+    try: open(data + name)
+    except OSError: pass
+if os.fork() == 0: look("a.csv"); os._exit(0)
+os.wait()
+subprocess.run(["cat", data + "more/b.csv"], stderr=subprocess.DEVNULL)
+threads = [threading.Thread(target=look, args=("a.csv",)) for _ in range(20)]
+for t in threads: t.start()
+for t in threads: t.join()
+t = threading.Thread(target=lambda: os.execv("/bin/sh", ["sh", "-c", "cat ~/out/old.txt; exit 5"])); t.start(); t.join()
+"""
+    result, policy = learn(f"exec {PYTHON} -I -c '{code}'")
+    assert result.code == 5, result
+    assert policy == {"filesystem": {"read": ["~/datasets/a.csv", "~/datasets/more/b.csv", "~/out/old.txt"]}}, result
+
+
+def test_faithful(sbx, learn):
+    """Signals, stops and the time limit are as in run (P9)."""
+    assert learn("kill -TERM $$")[0].code == 128 + 15
+    assert learn("trap 'exit 9' TERM; sleep 30 & wait", "--timeout", "1s")[0].code == 124
+    result, _ = learn("exec bash -c '(kill -STOP $BASHPID; exit 4) & p=$!; until grep -q \"State:.[Tt]\" /proc/$p/status;"
+                      " do sleep 0.05; done; kill -CONT $p; wait $p'")
+    assert result.code == 4, result
+
+
+def test_hosts_only(sbx, wide, learn):
+    """Without tracing: a debugger works, and no path is learnt."""
+    result, policy = learn("cat ~/datasets/a.csv; curl -sSf http://origin.test/", "--hosts-only")
+    assert policy == {"network": {"allow": ["origin.test:80"]}}, result
+
+
+def test_hostile_programs_gain_nothing(wide, learn):
+    """A filter of its own that asks for a tracer, a child without one, a path without an end."""
+    code = """
+import ctypes, os, struct, mmap
+libc = ctypes.CDLL(None, use_errno=True)
+page = mmap.mmap(-1, 4096); page.write(b"/" + b"a" * 4095)
+address = ctypes.addressof(ctypes.c_char.from_buffer(page))
+print(libc.open(ctypes.c_void_p(address), 0), libc.open(ctypes.c_void_p(1), 0), libc.open(b"/" + b"x/" * 5000, 0))
+child = libc.syscall(56, 0x00800000 | 17, 0, 0, 0, 0)  # CLONE_UNTRACED
+if child == 0:
+    r = libc.open(b"/etc/passwd", 0); os._exit(0 if r < 0 and ctypes.get_errno() == 38 else 1)
+print(os.waitpid(child, 0)[1])
+class Filter(ctypes.Structure): _fields_ = [("len", ctypes.c_ushort), ("filter", ctypes.c_void_p)]
+for datum in (0, 9, 65535):
+    # getppid asks for a tracer; everything else passes
+    text = b"".join(struct.pack("=HBBI", *row) for row in ((0x20, 0, 0, 0), (0x15, 0, 1, 110), (6, 0, 0, 0x7ff00000 | datum), (6, 0, 0, 0x7fff0000)))
+    held = ctypes.create_string_buffer(text); f = Filter(4, ctypes.cast(held, ctypes.c_void_p))
+    print(libc.prctl(22, 2, ctypes.byref(f)), libc.getppid() > 0)
+print(os.path.exists(os.path.expanduser("~/datasets/a.csv")))
+"""
+    wide.write("hostile.py", code)
+    result, policy = learn(f"exec {PYTHON} -I hostile.py")
+    assert result.out == "-1 -1 -1\n0\n0 True\n0 True\n0 True\nFalse\n", result
+    assert policy == {"filesystem": {"read": ["~/datasets/a.csv"]}}
+
+
+def test_death_is_shared(sbx, wide):
+    """P6 holds while the command is traced."""
+    process = sbx.start("learn", "-o", wide.home + "/l.json", "--", "sh", "-c", "echo go; sleep 1000")
+    assert process.stdout.readline() == b"go\n"
+    process.kill()
+    process.communicate()
+    wait_until(lambda: not descendants(), "all is dead")

@@ -24,6 +24,7 @@
 /* Verdicts: an errno (0: allowed), or one of these. */
 #define BPF_KILLED (-1)
 #define BPF_OTHER (-2)
+#define BPF_TRACED(datum) (-1000 - (int)(datum))
 
 struct bpf {
   struct sock_filter code[BPF_MAXINSNS];
@@ -80,6 +81,8 @@ static inline int bpf_verdict(uint32_t action)
     return 0;
   case SECCOMP_RET_ERRNO:
     return (int)(action & SECCOMP_RET_DATA);
+  case SECCOMP_RET_TRACE:
+    return BPF_TRACED(action & SECCOMP_RET_DATA);
   case SECCOMP_RET_KILL_PROCESS:
     return BPF_KILLED;
   default:
