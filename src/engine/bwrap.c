@@ -246,7 +246,7 @@ static int fill_files(const struct plan *plan, struct engine_own *own, struct er
     const struct plan_op *op = &plan->ops.items[i];
     int r;
 
-    if (op->kind != PLAN_FILE || strcmp(op->target, PLAN_MARKER) == 0)
+    if (!op->data || strcmp(op->target, PLAN_MARKER) == 0)
       continue;
     if (next == own->theirs.file_count)
       return err_set(err, E2BIG, "engine: %s: was not prepared for", op->target);

@@ -57,7 +57,7 @@ static int add_file(struct writer *writer, const struct plan_op *op)
   if (writer->next_file == writer->fds->file_count)
     return -E2BIG;
   arg_mode(writer, op->mode);
-  arg_fd(writer, "--file", writer->fds->files[writer->next_file++]);
+  arg_fd(writer, op->kind == PLAN_COVER ? "--ro-bind-data" : "--file", writer->fds->files[writer->next_file++]);
   arg(writer, op->target);
   return 0;
 }
@@ -83,6 +83,7 @@ static int add_op(struct writer *writer, const struct plan_op *op)
     args3(writer, "--symlink", op->source, op->target);
     return 0;
   case PLAN_FILE:
+  case PLAN_COVER:
     return add_file(writer, op);
   case PLAN_PROC:
     args2(writer, "--proc", op->target);

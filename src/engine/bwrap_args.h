@@ -12,7 +12,7 @@ struct bwrap_fds {
   int release;
   int gate;
   int filter;
-  const int *files; /* one for each PLAN_FILE of the plan but the marker, in their order */
+  const int *files; /* one for each operation with data but the marker, in their order */
   size_t file_count;
 };
 

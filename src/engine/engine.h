@@ -42,7 +42,7 @@ struct engine_inputs {
   const int *keep_fds; /* descriptors that the command gets under the same numbers, besides 0, 1 and 2 */
   size_t keep_count;
   int cgroup_procs; /* cgroup.procs to start in, or -1 */
-  size_t file_count; /* how many PLAN_FILE the plan will have; at most ENGINE_FILES_MAX */
+  size_t file_count; /* how many operations with data the plan will have; at most ENGINE_FILES_MAX */
 };
 
 /* 0; or -errno with "part: cause; fix" in err, and nothing left behind. */

@@ -45,6 +45,7 @@ static int set_frame(const struct policy *policy, const struct facts *facts, cha
                                        .cpu_milli = policy->cpu_milli,
                                        .pids = policy->pids,
                                        .timeout_ms = policy->timeout_ms };
+  plan->data_max = facts->file_count + 1; /* and /etc/hosts */
   plan->workspace = mem_strndup(facts->workspace, strlen(facts->workspace));
   return plan->workspace ? r : -ENOMEM;
 }

@@ -45,6 +45,28 @@ static int add_ssh(const struct facts *facts, struct err *err, struct plan *plan
   return ok ? 0 : OUT_OF_MEMORY(err);
 }
 
+/* Names of the host's hosts file belong to the host: the proxy reads them when it resolves (DESIGN 8), and a program
+ * that found their addresses here would ask for an address where the policy has a name. The sandbox's own name is one
+ * that resolves, to an address that leads back to it (and not to localhost). With the host's network the host's names
+ * stay. */
+static int add_hosts(const struct policy *policy, const struct facts *facts, struct err *err, struct plan *plan)
+{
+  static const char own[] = "127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n127.0.1.1 sbx\n";
+  const struct fact_path *fact = facts_path(facts, "/etc/hosts");
+  const char *host = policy->network == POLICY_NETWORK_HOST && facts->hosts ? facts->hosts : "";
+  struct plan_op *op;
+  char *text;
+
+  if (!fact || fact->error || !S_ISREG(fact->mode) || !path_is_within(fact->real, "/etc"))
+    return 0;
+  op = ops_add(plan, PLAN_STAGE_SYSTEM, PLAN_COVER, NULL, fact->real, "hosts");
+  if (!op || asprintf(&text, "%s%s", own, host) < 0)
+    return OUT_OF_MEMORY(err);
+  op->data = text;
+  op->mode = 0644;
+  return 0;
+}
+
 /* With the host's network, names are resolved by the host's own means, and its resolv.conf often leads into /run. */
 static int add_resolver(const struct policy *policy, const struct facts *facts, struct err *err, struct plan *plan)
 {
@@ -136,6 +158,8 @@ int build_system(const struct policy *policy, const struct facts *facts, struct 
   }
   if (r == 0)
     r = add_ssh(facts, err, plan);
+  if (r == 0)
+    r = add_hosts(policy, facts, err, plan);
   if (r == 0)
     r = add_kernel(facts, err, plan);
   if (r == 0)

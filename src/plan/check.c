@@ -48,7 +48,7 @@ static int check_op(const struct plan_op *op, struct err *err)
     return err_set(err, EINVAL, "plan: %s: bind without a canonical source", op->target);
   if (op->kind == PLAN_SYMLINK && !op->source)
     return err_set(err, EINVAL, "plan: %s: link without a text", op->target);
-  if (op->kind == PLAN_FILE && !op->data)
+  if ((op->kind == PLAN_FILE || op->kind == PLAN_COVER) && !op->data)
     return err_set(err, EINVAL, "plan: %s: file without contents", op->target);
   if (kernel && op->stage > PLAN_STAGE_KERNEL && op->kind != PLAN_MASK_FILE && op->kind != PLAN_MASK_DIR)
     return err_set(err, EINVAL, "plan: %s: over the kernel's own tree", op->target);

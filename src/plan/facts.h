@@ -46,6 +46,7 @@ struct facts {
   struct fact_path *paths;
   size_t path_count;
   size_t path_cap;
+  char *hosts; /* the host's /etc/hosts, or NULL */
   struct fact_file *files; /* copies of small files that must belong to the user inside (F32) */
   size_t file_count;
   size_t file_cap;
@@ -61,7 +62,7 @@ void facts_free(struct facts *facts);
  * -EINVAL where the working directory, the home, an ancestor of it or / would be the workspace. */
 int facts_read_caller(const char *workspace_option, struct err *err, struct facts *facts);
 
-/* Copies the small files that must belong to the user inside. 0 or -errno. */
+/* Copies the small files that must belong to the user inside, and reads /etc/hosts. 0 or -errno. */
 int facts_read_files(struct err *err, struct facts *facts);
 
 /* Looks at every path that the plan for this policy and this command may ask for.

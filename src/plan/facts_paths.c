@@ -95,6 +95,8 @@ static int want_system(struct strv *wanted, const struct facts *facts)
   if (r == 0)
     r = strv_add(wanted, "/etc/resolv.conf");
   if (r == 0)
+    r = strv_add(wanted, "/etc/hosts");
+  if (r == 0)
     r = want_below(wanted, "/", view_sys_trees());
   if (r == 0)
     r = want_masks(wanted, view_kernel_masks());
@@ -329,12 +331,15 @@ static int copy_file(struct facts *facts, const char *path)
 int facts_read_files(struct err *err, struct facts *facts)
 {
   static const char included[] = "/etc/ssh/ssh_config.d";
+  buf_autofree struct buf hosts = BUF_INIT(FACTS_COPY_BYTES);
   DIR *dir;
   struct dirent *entry;
   int r = copy_file(facts, "/etc/ssh/ssh_config");
 
   if (r == 0)
     r = copy_file(facts, "/etc/ssh/ssh_known_hosts");
+  if (r == 0 && fd_read_file(AT_FDCWD, "/etc/hosts", &hosts) == 0)
+    facts->hosts = buf_steal(&hosts);
   dir = opendir(included);
   while (r == 0 && dir && (entry = readdir(dir))) {
     mem_autofree char *path = path_join(included, entry->d_name);

@@ -61,6 +61,8 @@ const char *plan_op_name(enum plan_op_kind kind)
     return "directory";
   case PLAN_SYMLINK:
     return "link";
+  case PLAN_COVER:
+    return "cover";
   case PLAN_FILE:
     return "file";
   case PLAN_PROC:

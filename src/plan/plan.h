@@ -24,6 +24,7 @@ enum plan_op_kind {
   PLAN_DIR, /* a directory, mode; its parents as needed */
   PLAN_SYMLINK, /* a symbolic link at target that holds source */
   PLAN_FILE, /* a read-only file at target that holds data, owned by the user, mode */
+  PLAN_COVER, /* the same, mounted over a file that is there */
   PLAN_PROC, /* a new proc */
   PLAN_DEV, /* null, zero, full, random, urandom, tty, pts, shm, fd, stdin, stdout, stderr */
   PLAN_MASK_FILE, /* something that cannot be opened, over a file or socket */
@@ -49,8 +50,9 @@ struct plan_op {
   enum plan_op_kind kind;
   char *target; /* absolute path inside */
   char *source; /* absolute path on the host (BIND_*), text of a link (SYMLINK), else NULL */
-  char *data; /* FILE only */
-  mode_t mode; /* TMPFS, DIR, FILE: permissions; BIND_* of the visible stage: type and permissions of the source */
+  char *data; /* FILE, COVER only */
+  mode_t
+      mode; /* TMPFS, DIR, FILE, COVER: permissions; BIND_* of the visible stage: type and permissions of the source */
   /* The object that was judged; inode 0 where it does not matter. BIND_*: after the engine has mounted everything, and
    * before the command starts, the object at target must be this one. MASK_*: it must not be this one any more. */
   uint64_t device;
@@ -118,6 +120,7 @@ struct plan {
   bool new_session;
   struct syscalls_options syscalls;
   struct plan_limits limits;
+  size_t data_max; /* at most so many operations have data, the marker's not counted */
   char *workspace;
   char *private_home; /* host path of the private home, to be made before the start; NULL without one */
   /* Mount points to be made below private_home before the start, relative; one that ends in '/' is a directory. */

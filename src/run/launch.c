@@ -101,7 +101,7 @@ int run_prepare(const struct run_request *request, struct err *err, struct run *
   struct run run = RUN_INIT;
   struct engine_inputs inputs = { .keep_fds = request->keep_fds,
                                   .keep_count = request->keep_count,
-                                  .file_count = request->facts->file_count };
+                                  .file_count = request->plan->data_max };
   int r = limits_prepare(request->plan, err, &run.limits);
 
   inputs.cgroup_procs = run.limits.procs_fd;

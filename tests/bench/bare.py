@@ -29,11 +29,11 @@ class Bare:
 
     def option(self, operation):
         kind, target, source = operation["kind"], operation["target"], operation["source"]
-        if kind == "file":
+        if kind in ("file", "cover"):
             descriptor = os.open("/dev/null", os.O_RDONLY)
             os.set_inheritable(descriptor, True)
             self.descriptors.append(descriptor)
-            return ["--file", str(descriptor), target]
+            return ["--file" if kind == "file" else "--ro-bind-data", str(descriptor), target]
         return {
             "read-only": ["--ro-bind", source, target],
             "writable": ["--bind", source, target],

@@ -3,6 +3,8 @@ import json
 import os
 import pwd
 
+import pytest
+
 ALL = "import json, os; print(json.dumps(dict(os.environ)))"
 
 
@@ -84,3 +86,21 @@ def test_home_and_temporary_directory_exist(sbx):
     names = ("HOME", "TMPDIR", "XDG_RUNTIME_DIR")
     code = f"import os; print([os.path.isdir(os.environ[n]) for n in {names} if n in os.environ])"
     assert "False" not in sbx.python(code, env={"TMPDIR": "/no/such"}).ok().out
+
+
+@pytest.mark.parametrize("mode", ["proxy", "none", "host"])
+def test_own_host_name_resolves(sbx, mode):
+    """http.server, hostname -f and many others ask for it; it is nobody to allow."""
+    code = "import socket; name = socket.gethostname(); print(name, socket.gethostbyname(name), socket.getfqdn())"
+    result = sbx.python(code, "--network", mode)
+    assert result.out == "sbx 127.0.1.1 sbx\n", result
+    assert "denied" not in result.err, result
+
+
+def test_hosts_file_is_the_sandbox_s_own(sbx):
+    """Names of the host's are asked for by name, or the policy's names would not meet them."""
+    with open("/etc/hosts", encoding="utf-8") as file:
+        hosts = file.read()
+    assert sbx.run("--", "cat", "/etc/hosts").ok().out.count("\n") == 3
+    assert sbx.run("--network", "host", "--", "cat", "/etc/hosts").ok().out.endswith(hosts)
+    assert sbx.run("--", "sh", "-c", "echo 192.0.2.1 origin.test >>/etc/hosts").code != 0

@@ -52,6 +52,7 @@ static const struct thing make_base[] = {
   REGULAR("/etc/shadow"),
   DIRECTORY("/etc/ssl/private"),
   REGULAR("/etc/resolv.conf"),
+  REGULAR("/etc/hosts"),
   DIRECTORY(HOME "/.cargo/bin"),
   REGULAR(HOME "/.gitconfig"),
   DIRECTORY(HOME "/.config/git"),
