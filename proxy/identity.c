@@ -5,7 +5,13 @@
 #include <errno.h>
 #include <string.h>
 
+#define TLS_FIRST_TYPE 20
+#define TLS_ALERT 21
 #define TLS_HANDSHAKE 22
+#define TLS_LAST_TYPE 26
+#define TLS_MAJOR 3
+#define TLS_STRANGE_MAJOR 0x10
+#define SSL2_CLIENT_HELLO 1
 
 static bool is_free_name(const struct host *host)
 {
@@ -52,6 +58,42 @@ static enum identity_answer look_at_tls(struct identity *identity, const struct 
 bool identity_is_tls(struct span bytes)
 {
   return bytes.len && (unsigned char)bytes.ptr[0] == TLS_HANDSHAKE;
+}
+
+bool identity_is_answer(struct span bytes)
+{
+  unsigned type = bytes.len > 1 ? (unsigned char)bytes.ptr[0] : 0;
+
+  if (span_starts_with(bytes, SPAN("HTTP/")))
+    return true;
+  return (type == TLS_ALERT || type == TLS_HANDSHAKE) && bytes.ptr[1] == TLS_MAJOR;
+}
+
+/* What a TLS server may take in front of a ClientHello or for one: OpenSSL skips an empty change of ciphers, Go and
+ * Java a warning, Go whatever the version of its record up to 0x0fff. A hello in the form of SSL 2 names no host.
+ * PASS: none of these. */
+static enum identity_answer look_for_record(struct span bytes, bool end, struct err *err)
+{
+  unsigned first = (unsigned char)bytes.ptr[0];
+  bool record = first >= TLS_FIRST_TYPE && first <= TLS_LAST_TYPE;
+  bool ssl2 = first & 0x80;
+
+  if ((record && bytes.len < 2) || (ssl2 && bytes.len < 3))
+    return end ? IDENTITY_PASS : IDENTITY_MORE;
+  if (record && (unsigned char)bytes.ptr[1] < TLS_STRANGE_MAJOR)
+    return refuse(err, "a TLS record that is not the ClientHello");
+  if (ssl2 && bytes.ptr[2] == SSL2_CLIENT_HELLO)
+    return refuse(err, "a hello in the form of SSL 2, which names no host");
+  return IDENTITY_PASS;
+}
+
+/* Whether the ClientHello has to be read. An origin that has spoken first may speak a protocol whose packets begin with
+ * the same byte (MySQL: the length), and the version tells. */
+static bool is_hello(const struct identity *identity, struct span bytes)
+{
+  if (identity->spoken && bytes.len > 1 && bytes.ptr[1] != TLS_MAJOR)
+    return false;
+  return identity_is_tls(bytes);
 }
 
 static bool holds_nocase(struct span line, struct span word)
@@ -133,7 +175,10 @@ enum identity_answer identity_look(struct identity *identity, const struct polic
 
   if (!bytes.len)
     return end ? IDENTITY_PASS : IDENTITY_MORE;
-  if (!identity_is_tls(bytes)) {
+  if (!is_hello(identity, bytes)) {
+    answer = identity->spoken ? IDENTITY_PASS : look_for_record(bytes, end, err);
+    if (answer != IDENTITY_PASS)
+      return answer;
     if (span_starts_with(bytes, proxy_v2))
       return refuse(err, "a PROXY header hides what follows it");
     if (!end && span_starts_with(proxy_v2, bytes))

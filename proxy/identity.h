@@ -18,12 +18,14 @@ enum identity_answer {
 
 struct identity {
   struct tls_hello_scan scan;
+  bool spoken; /* the origin has spoken first, which no server of TLS or HTTP does; set by the caller */
 };
 
 /* Looks at the bytes that a client has sent first through a tunnel to host:port. bytes only grow between calls; end: no
  * more will come, and IDENTITY_MORE is not an answer then, nor from LIMITS_HTTP_HEAD_BYTES on.
  * TLS: the whole ClientHello is read. Its server name must be the target; none is right only for an address or for
- * `localhost`. Of an encrypted ClientHello the outer name counts.
+ * `localhost`. Of an encrypted ClientHello the outer name counts. What servers skip or take in place of that hello is
+ * refused: another record, a hello in the form of SSL 2.
  * HTTP/2 in the clear is refused where the target is a name, since its requests cannot be judged here; and so is a
  * header of the PROXY protocol, since a server that reads it would take what follows for another client's first bytes.
  * Anything else passes. */
@@ -32,5 +34,9 @@ enum identity_answer identity_look(struct identity *identity, const struct polic
 
 /* Whether bytes begin as a TLS connection does. */
 bool identity_is_tls(struct span bytes);
+
+/* Whether the first bytes of an origin are those of a server of TLS or HTTP/1. Where what it answers to was none to us,
+ * it was to the server: a way to be lenient that is not known here. */
+bool identity_is_answer(struct span bytes);
 
 #endif

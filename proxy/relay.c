@@ -12,7 +12,7 @@
  *   any         has failed   -                    reset both ends: a cut stream must not look whole
  *
  * With look(), the client's first bytes are held until it has judged them (F54, F55); a bounded amount, charged to the
- * budget. The other direction flows, since in some protocols the server speaks first.
+ * budget. The other direction flows, since in some protocols the server speaks first; hear() sees it before it does.
  *
  * A read that fills the scratch is taken for a part of a long stream. From then on the direction's bytes go by
  * splice(2) (splice.h), and the amount grows while the sink takes all and falls to what it took when it does not, so
@@ -181,6 +181,38 @@ static int look_up(struct relay *relay)
   return r;
 }
 
+/* Takes one piece from the origin, which has to be judged before it goes to the client. 0; GONE; or -errno when the
+ * origin has failed. */
+static int hear_out(struct relay *relay)
+{
+  struct proxy *proxy = relay->proxy;
+  enum relay_look answer;
+  struct span bytes;
+  ssize_t n;
+
+  if (sock_pending(relay->client) || relay->client->finish)
+    return 0;
+  n = sock_recv(relay->origin, proxy->scratch, sizeof proxy->scratch);
+  if (n == -EAGAIN)
+    return 0;
+  if (n < 0)
+    return (int)n;
+  if (n == 0) {
+    sock_finish(relay->client);
+    return 0;
+  }
+  bytes = (struct span){ .ptr = proxy->scratch, .len = (size_t)n };
+  answer = relay->hear(relay->data, bytes);
+  if (answer == RELAY_GONE)
+    return GONE;
+  if (answer == RELAY_PASS)
+    relay->hear = NULL;
+  relay->down += bytes.len;
+  relay->active_ms = loop_now_ms(proxy->loop);
+  send_on(relay, relay->client, bytes);
+  return 0;
+}
+
 static void end(struct relay *relay, bool reset)
 {
   sock_close(relay->client, reset);
@@ -198,7 +230,11 @@ static void advance(struct relay *relay)
     return;
   if (r == 0 && !relay->look)
     r = move(relay, client, origin, &relay->up);
-  if (r == 0)
+  if (r == 0 && relay->hear)
+    r = hear_out(relay);
+  if (r == GONE)
+    return;
+  if (r == 0 && !relay->hear)
     r = move(relay, origin, client, &relay->down);
   if (r < 0) {
     end(relay, true);
@@ -242,10 +278,11 @@ void relay_start(struct relay *relay, struct proxy *proxy, struct sock *client, 
 
 void relay_start_held(struct relay *relay, struct proxy *proxy, struct sock *client, struct sock *origin,
                       struct span first, enum relay_look (*look)(void *data, struct span held, bool end),
-                      void (*done)(void *data), void *data)
+                      enum relay_look (*hear)(void *data, struct span bytes), void (*done)(void *data), void *data)
 {
   set_up(relay, proxy, client, origin, done, data);
   relay->look = look;
+  relay->hear = hear;
   if (hold(relay, first) < 0) {
     end(relay, true);
     return;

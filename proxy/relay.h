@@ -21,6 +21,7 @@ struct relay {
   struct buf held; /* what the client has sent, while look() has not let it pass */
   size_t passed; /* bytes of it that have gone on all the same */
   enum relay_look (*look)(void *data, struct span held, bool end);
+  enum relay_look (*hear)(void *data, struct span bytes);
   void (*done)(void *data);
   void *data;
 };
@@ -32,10 +33,11 @@ void relay_start(struct relay *relay, struct proxy *proxy, struct sock *client, 
 
 /* The same, but nothing of the client goes on to the origin before look(data, bytes, end) lets it pass. bytes is all
  * that the client has sent, beginning with first; end: it will send no more, and the answer must not be RELAY_MORE.
- * What the origin sends flows meanwhile. */
+ * What the origin sends flows meanwhile; each piece goes through hear(data, bytes) first, while the answer is
+ * RELAY_MORE. hear may be NULL. */
 void relay_start_held(struct relay *relay, struct proxy *proxy, struct sock *client, struct sock *origin,
                       struct span first, enum relay_look (*look)(void *data, struct span held, bool end),
-                      void (*done)(void *data), void *data);
+                      enum relay_look (*hear)(void *data, struct span bytes), void (*done)(void *data), void *data);
 
 /* Sends on what is held, and what comes from now on at once; look is asked on all the same, and can still cut it
  * off. */

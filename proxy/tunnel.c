@@ -11,7 +11,9 @@
  *   a ClientHello for another host      TLS alert access_denied; the origin is reset
  *   cleartext HTTP/1                    the HTTP machine takes over both ends and judges each request (http_fixed.h)
  *   the same, after a part has gone on  reset both: it cannot be judged any more
- *   anything else                       a blind relay
+ *   anything else                       a blind relay, unless the origin answers as a server of TLS or HTTP does: it
+ *                                       has then taken what was nothing to us for a hello or a request, and both are
+ *                                       reset before the client has a byte of it
  *
  * Where rules on methods or paths have a say (verdict.request_rule), only cleartext HTTP can be judged: TLS gets the
  * alert as soon as it shows, anything else and a line that does not end are reset.
@@ -40,6 +42,7 @@ struct tunnel {
   struct identity identity;
   bool waiting; /* a part of the first bytes is there */
   bool tls;
+  bool named; /* a ClientHello has named the target */
   bool told;
   struct sock origin;
   struct relay relay;
@@ -134,6 +137,7 @@ static enum relay_look look(void *data, struct span bytes, bool end)
       refuse(tunnel, &opaque);
       return RELAY_GONE;
     }
+    tunnel->named = tunnel->tls;
     loop_timer_set(tunnel->conn->timer, LIMITS_IDLE_MS);
     return RELAY_PASS;
   case IDENTITY_HTTP:
@@ -148,6 +152,23 @@ static enum relay_look look(void *data, struct span bytes, bool end)
     refuse(tunnel, &mismatch);
     return RELAY_GONE;
   }
+}
+
+static enum relay_look hear(void *data, struct span bytes)
+{
+  struct tunnel *tunnel = data;
+
+  if (tunnel->named)
+    return RELAY_PASS;
+  if (!identity_is_answer(bytes)) {
+    tunnel->identity.spoken = true;
+    return RELAY_PASS;
+  }
+  /* Unasked: of an HTTP server that has waited for too long, say. */
+  if (tunnel->relay.up == 0)
+    return RELAY_MORE;
+  refuse(tunnel, &mismatch);
+  return RELAY_GONE;
 }
 
 static void expired(void *data)
@@ -200,5 +221,6 @@ void tunnel_start(struct conn *conn, const struct tunnel_start *start)
   if (start->blind)
     relay_start(&tunnel->relay, conn->proxy, &conn->client, &tunnel->origin, on_done, tunnel);
   else
-    relay_start_held(&tunnel->relay, conn->proxy, &conn->client, &tunnel->origin, start->first, look, on_done, tunnel);
+    relay_start_held(&tunnel->relay, conn->proxy, &conn->client, &tunnel->origin, start->first, look, hear, on_done,
+                     tunnel);
 }

@@ -76,6 +76,60 @@ def test_no_name(sbx, lab, way):
     assert lab.requests == []
 
 
+RECORDS = {
+    "empty change of ciphers": "b'\\x14\\3\\1\\0\\0'", "change of ciphers": "b'\\x14\\3\\3\\0\\1\\1'", "warning": "b'\\x15\\3\\1\\0\\2\\1\\x5a'",
+    "warning of no version": "b'\\x15\\0\\0\\0\\2\\1\\x5a'", "empty handshake": "b'\\x16\\3\\1\\0\\0'", "data": "b'\\x17\\3\\3\\0\\1a'",
+    "heartbeat": "b'\\x18\\3\\1\\0\\0'"}
+
+
+@WAY
+@pytest.mark.parametrize("record", RECORDS.values(), ids=RECORDS.keys())
+def test_record_before_the_hello(sbx, lab, way, record):
+    """F54: servers skip some records, and read the hello behind them. In one piece, and byte by byte."""
+    code = f"""
+for piece in (9999, 1):
+    s = way(kind, "origin.test", 443); data = {record} + hello("evil.test")
+    try:
+        for start in range(0, min(len(data), 100), piece): s.sendall(data[start:start + piece])
+        s.sendall(data[100:] if piece == 1 else b"")
+    except OSError: pass
+    print(read(s)[:2] == b"\\x16\\3")
+"""
+    result = steps(sbx, way, code)
+    assert result.out == "False\n" * 2 and "2x origin.test:443 (identity-mismatch" in result.err, result
+    assert lab.requests == [] and all(kind == "tls-failed" for kind, _, _ in lab.connections)
+
+
+@WAY
+def test_hello_of_ssl2(sbx, lab, way):
+    """It names no host."""
+    code = """
+suites = bytes([0, 0xc0, 0x2b, 0, 0, 0x2f]); data = bytes([1, 3, 3, 0, len(suites), 0, 0, 0, 16]) + suites + b"A" * 16
+s = way(kind, "origin.test", 443); s.sendall(bytes([0x80, len(data)]) + data); print(until_end(s))
+"""
+    assert steps(sbx, way, code).out == "b'ECONNRESET'\n"
+    assert lab.requests == []
+
+
+@WAY
+@pytest.mark.parametrize("answer", ["HTTP/1.1 200 OK\r\n\r\n", "\x16\3\3\0\x04\x0e\0\0\0", "\x15\3\3\0\2\2\x28"])
+def test_answer_to_nothing(sbx, lab, way, answer):
+    """F54: a server that is lenient in a way not known here has taken the client's bytes for a request or a hello. What
+    it answers tells, and does not come in."""
+    def serve(stream):
+        stream.recv(100)
+        stream.sendall(answer.encode("latin-1"))
+        stream.recv(100)
+
+    server = lab.servers.listen(2525, serve)
+    try:
+        result = steps(sbx, way, "s = way(kind, 'other.test', 2525); s.sendall(b'PING\\r\\n'); print(until_end(s))", "--allow", "other.test:2525")
+    finally:
+        server.shutdown(2)
+        server.close()
+    assert result.out == "b'ECONNRESET'\n" and "identity-mismatch" in result.err, result
+
+
 @WAY
 def test_hello_over_many_segments(sbx, lab, way):
     """F55: 2 KiB and more, in pieces, the name anywhere; and one that never ends."""

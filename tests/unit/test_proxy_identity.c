@@ -14,10 +14,10 @@ struct row {
   enum identity_answer answer;
 };
 
-static enum identity_answer look(const char *host_text, struct span bytes, bool end)
+static enum identity_answer look_after(const char *host_text, struct span bytes, bool end, bool spoken)
 {
   policy_autofree struct policy *policy = make_policy(policy_text);
-  struct identity identity = { 0 };
+  struct identity identity = { .spoken = spoken };
   struct err err = ERR_INIT;
   struct host host;
   enum identity_answer answer;
@@ -29,15 +29,20 @@ static enum identity_answer look(const char *host_text, struct span bytes, bool 
   return answer;
 }
 
+static enum identity_answer look(const char *host_text, struct span bytes, bool end)
+{
+  return look_after(host_text, bytes, end, false);
+}
+
 /* As one piece, and as it would be asked for after each byte: MORE until it is decided, and decided once only. */
-static void check(const struct row *row)
+static void check_after(const struct row *row, bool spoken)
 {
   policy_autofree struct policy *policy = make_policy(policy_text);
-  struct identity identity = { 0 };
+  struct identity identity = { .spoken = spoken };
   struct host host;
   enum identity_answer answer = IDENTITY_MORE;
 
-  unit_assert_row(look(row->host, row->bytes, false) == row->answer, row->what, "in one piece");
+  unit_assert_row(look_after(row->host, row->bytes, false, spoken) == row->answer, row->what, "in one piece");
   assert_int_equal(host_parse(span_of(row->host), NULL, &host), 0);
   for (size_t len = 0; len <= row->bytes.len && answer == IDENTITY_MORE; len++) {
     struct err err = ERR_INIT;
@@ -45,6 +50,11 @@ static void check(const struct row *row)
     answer = identity_look(&identity, policy, &host, 80, span_sub(row->bytes, 0, len), false, &err);
   }
   unit_assert_row(answer == row->answer, row->what, "byte by byte");
+}
+
+static void check(const struct row *row)
+{
+  check_after(row, false);
 }
 
 /* F54 */
@@ -143,6 +153,56 @@ static void test_tls(void **state)
   check(&(struct row){ "not a hello", "x.test", SPAN_INIT("\x16\x03\x01\x00\x04\x02\x00\x00\x00"), IDENTITY_REFUSE });
 }
 
+/* F54: what servers skip in front of a hello, or take for one. */
+static void test_records(void **state)
+{
+  static const struct row rows[] = {
+    { "an empty change of ciphers", "x.test", SPAN_INIT("\x14\3\1\0\0\x16\3\1"), IDENTITY_REFUSE },
+    { "a warning", "x.test", SPAN_INIT("\x15\3\1\0\2\1\x5a"), IDENTITY_REFUSE },
+    { "a warning of another version", "x.test", SPAN_INIT("\x15\0\0\0\2\1\x5a"), IDENTITY_REFUSE },
+    { "a warning of the highest that Go reads", "x.test", SPAN_INIT("\x15\x0f\xff\0\2\1\x5a"), IDENTITY_REFUSE },
+    { "data", "x.test", SPAN_INIT("\x17\3\3\0\1a"), IDENTITY_REFUSE },
+    { "a heartbeat", "x.test", SPAN_INIT("\x18\3\3\0\0"), IDENTITY_REFUSE },
+    { "a hello in the form of SSL 2", "x.test", SPAN_INIT("\x80\x2e\1\3\1\0\x15"), IDENTITY_REFUSE },
+    { "the same, long", "x.test", SPAN_INIT("\xff\xff\1\3\3"), IDENTITY_REFUSE },
+    { "for an address", "192.0.2.1", SPAN_INIT("\x14\3\1\0\0"), IDENTITY_REFUSE },
+    { "the first byte of a record", "x.test", SPAN_INIT("\x14"), IDENTITY_MORE },
+    { "two bytes of what may be SSL 2", "x.test", SPAN_INIT("\x80\x2e"), IDENTITY_MORE },
+    { "no version", "x.test", SPAN_INIT("\x14\x20\0\0"), IDENTITY_PASS },
+    { "another type", "x.test", SPAN_INIT("\x13\3\1\0"), IDENTITY_PASS },
+    { "memcached's packets", "x.test", SPAN_INIT("\x80\x0b\0\0\0\0\0\0"), IDENTITY_PASS },
+  };
+  static const struct row spoken[] = {
+    { "MySQL, a length of 0x114", "x.test", SPAN_INIT("\x14\1\0\1"), IDENTITY_PASS },
+    { "MySQL, a length of 0x116", "x.test", SPAN_INIT("\x16\1\0\1"), IDENTITY_PASS },
+    { "what could still be a hello", "x.test", SPAN_INIT("\x16"), IDENTITY_MORE },
+    { "no hello of another host", "x.test", SPAN_INIT("\x16\3\1\0\4\2\0\0\0"), IDENTITY_REFUSE },
+  };
+
+  (void)state;
+  for (size_t i = 0; i < MEM_COUNT(rows); i++)
+    check(&rows[i]);
+  for (size_t i = 0; i < MEM_COUNT(spoken); i++)
+    check_after(&spoken[i], true);
+  assert_int_equal(look("x.test", SPAN("\x14"), true), IDENTITY_PASS);
+}
+
+/* What an origin answers tells what it took the client's bytes for. */
+static void test_answers(void **state)
+{
+  (void)state;
+  assert_true(identity_is_answer(SPAN("HTTP/1.1 200 OK\r\n")));
+  assert_true(identity_is_answer(SPAN("HTTP/")));
+  assert_true(identity_is_answer(SPAN("\x16\3\3\0\x7a\2")));
+  assert_true(identity_is_answer(SPAN("\x15\3\1\0\2\2\x28")));
+  assert_false(identity_is_answer(SPAN("")));
+  assert_false(identity_is_answer(SPAN("\x16")));
+  assert_false(identity_is_answer(SPAN("+PONG\r\n")));
+  assert_false(identity_is_answer(SPAN("RTSP/1.0 200 OK\r\n")));
+  assert_false(identity_is_answer(SPAN("S")));
+  assert_false(identity_is_answer(SPAN("\x16\0\0\0\x0a5.7\0")));
+}
+
 /* Requests on a connection whose target stands. */
 static void check_fixed(const char *target, uint16_t port, const char *text, int expected, const char *expected_host)
 {
@@ -196,8 +256,9 @@ static void test_requests(void **state)
 int main(void)
 {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_text), cmocka_unit_test(test_end),      cmocka_unit_test(test_ceiling),
-    cmocka_unit_test(test_tls),  cmocka_unit_test(test_requests),
+    cmocka_unit_test(test_text),     cmocka_unit_test(test_end),     cmocka_unit_test(test_ceiling),
+    cmocka_unit_test(test_tls),      cmocka_unit_test(test_records), cmocka_unit_test(test_answers),
+    cmocka_unit_test(test_requests),
   };
 
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -20,6 +20,8 @@ struct bench {
   unsigned looks;
   bool ended; /* what look() was told last */
   char seen[64];
+  enum relay_look heard_answer;
+  size_t heard;
   struct dial *dial;
   struct dial_result dialled;
 };
@@ -107,7 +109,7 @@ static void start(struct bench *bench)
 static void start_held(struct bench *bench, const char *first, enum relay_look answer)
 {
   bench->answer = answer;
-  relay_start_held(&bench->relay, &bench->proxy, &bench->client, &bench->origin, span_of(first), on_look, on_over,
+  relay_start_held(&bench->relay, &bench->proxy, &bench->client, &bench->origin, span_of(first), on_look, NULL, on_over,
                    bench);
   turn(bench);
 }
@@ -204,6 +206,58 @@ static void test_held_to_the_end(void **state)
   turn(bench);
   assert_true(bench->ended);
   assert_int_equal(recv(bench->origin_peer, bytes, sizeof bytes, MSG_DONTWAIT), 0);
+  assert_false(bench->over);
+}
+
+static enum relay_look on_hear(void *data, struct span bytes)
+{
+  struct bench *bench = data;
+
+  bench->heard += bytes.len;
+  return bench->heard_answer;
+}
+
+/* What comes down is heard before it goes on, as long as that is asked for. */
+static void test_hear(void **state)
+{
+  struct bench *bench = *state;
+  char bytes[64];
+
+  bench->answer = RELAY_PASS;
+  bench->heard_answer = RELAY_MORE;
+  relay_start_held(&bench->relay, &bench->proxy, &bench->client, &bench->origin, SPAN("up"), on_look, on_hear, on_over,
+                   bench);
+  assert_int_equal(send(bench->origin_peer, "one", 3, 0), 3);
+  turn(bench);
+  assert_int_equal(drain(bench->client_peer, bytes, sizeof bytes), 3);
+  bench->heard_answer = RELAY_PASS;
+  assert_int_equal(send(bench->origin_peer, "two!", 4, 0), 4);
+  turn(bench);
+  assert_int_equal(send(bench->origin_peer, "three", 5, 0), 5);
+  turn(bench);
+  assert_int_equal(drain(bench->client_peer, bytes, sizeof bytes), 9);
+  assert_int_equal(bench->heard, 7);
+  assert_int_equal(bench->relay.down, 12);
+  assert_int_equal(shutdown(bench->origin_peer, SHUT_WR), 0);
+  turn(bench);
+  assert_int_equal(recv(bench->client_peer, bytes, 1, MSG_DONTWAIT), 0);
+  assert_false(bench->over);
+}
+
+/* And nothing of it goes on where another has taken the ends. */
+static void test_hear_gone(void **state)
+{
+  struct bench *bench = *state;
+  char bytes[64];
+
+  bench->answer = RELAY_PASS;
+  bench->heard_answer = RELAY_GONE;
+  relay_start_held(&bench->relay, &bench->proxy, &bench->client, &bench->origin, SPAN("up"), on_look, on_hear, on_over,
+                   bench);
+  assert_int_equal(send(bench->origin_peer, "answer", 6, 0), 6);
+  turn(bench);
+  assert_int_equal(bench->heard, 6);
+  assert_int_equal(drain(bench->client_peer, bytes, sizeof bytes), 0);
   assert_false(bench->over);
 }
 
@@ -379,6 +433,8 @@ int main(void)
     cmocka_unit_test_setup_teardown(test_held, setup, teardown),
     cmocka_unit_test_setup_teardown(test_held_to_the_end, setup, teardown),
     cmocka_unit_test_setup_teardown(test_trickle, setup, teardown),
+    cmocka_unit_test_setup_teardown(test_hear, setup, teardown),
+    cmocka_unit_test_setup_teardown(test_hear_gone, setup, teardown),
     cmocka_unit_test_setup_teardown(test_held_over_budget, setup, teardown),
     cmocka_unit_test_setup_teardown(test_back_pressure, setup, teardown),
     cmocka_unit_test_setup_teardown(test_peer_gone, setup, teardown),
