@@ -34,6 +34,7 @@
 #include "proxy/tunnel.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #define READS_PER_TURN 16
@@ -517,10 +518,20 @@ static struct http *http_new(struct conn *conn)
   return http;
 }
 
+static void refuse_over(struct http *http)
+{
+  size_t max = http->proxy->conn_max;
+  char cause[96];
+
+  snprintf(cause, sizeof cause, "%zu connections are open%s", max,
+           max < LIMITS_CONNECTIONS ? ", and the limit on open files (ulimit -Hn) allows no more" : "");
+  refuse_head(http, &over_limit, 0, cause);
+}
+
 static void begin(struct http *http, struct span first, const char *refusal)
 {
   if (http->conn->over)
-    refuse_head(http, &over_limit, 0, "too many connections are open");
+    refuse_over(http);
   else if (refusal)
     refuse_head(http, &bad_request, 0, refusal);
   else if (!http_hold(http, &http->in, first))

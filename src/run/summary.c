@@ -91,7 +91,10 @@ void summary_print(const struct summary *summary, enum run_summary mode, int exi
       buf_append_escaped(&host, span_of(entry->request));
       buf_append_str(&host, " of ");
     }
-    buf_append_escaped(&host, span_of(entry->host));
+    if (*entry->host)
+      buf_append_escaped(&host, span_of(entry->host));
+    else
+      buf_append_str(&host, "a connection"); /* ended before it named its target */
     if (entry->port)
       snprintf(port, sizeof port, ":%u", (unsigned)entry->port);
     denials += !is_failure(reason);

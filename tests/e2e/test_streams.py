@@ -1,6 +1,7 @@
-"""Long streams through tunnels (F57): whole, counted, and without an end. They go by splice(2) where there is a pipe."""
+"""Streams through tunnels, long (F57), without an end, and idle: whole, counted, and at what cost."""
 import json
 import os
+import subprocess
 import time
 
 import pytest
@@ -76,9 +77,10 @@ def cpu_seconds(process):
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def resident_kib(process):
+def own_kib(process):
+    """Of memory that is no file's."""
     lines = process.read("status").decode().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS"))
+    return next(int(line.split()[1]) for line in lines if line.startswith("RssAnon"))
 
 
 def test_stream_without_an_end(sbx, project):
@@ -92,7 +94,7 @@ def test_stream_without_an_end(sbx, project):
     before = cpu_seconds(proxy)
     time.sleep(2)
     assert cpu_seconds(proxy) - before < 1.0
-    assert resident_kib(proxy) < 32 * 1024
+    assert own_kib(proxy) < 32 * 1024
     assert len([line for line in open(audit) if '"connect"' in line]) == 6
     process.stdin.write(b"\n")
     process.stdin.flush()
@@ -103,3 +105,57 @@ def test_stream_without_an_end(sbx, project):
     assert cpu_seconds(proxy) - before < 0.5
     assert len([line for line in open(audit) if '"connect"' in line]) == 12
     process.communicate(b"\n", timeout=60)
+
+
+IDLE = """
+held = [tunnel(("connect", "transparent")[n % 2], "origin.test", 7) for n in range(int(sys.argv[1]))]
+for s in held:
+    s.sendall(bytes(20000)); left = 20000
+    while left: left -= len(s.recv(left))
+print("idle", flush=True)
+for line in sys.stdin:
+    held += [tunnel(("connect", "transparent")[n % 2], "origin.test", 7) for n in range(int(line))]
+    for s in held: s.sendall(bytes(1)); s.recv(1)
+    print("idle", flush=True)
+"""
+
+
+def test_idle_tunnels_hold_little(sbx):
+    """Whatever they have carried: 4 KiB of the proxy's own memory each, its allocator's share included."""
+    process = sbx.start("run", "--allow", "origin.test:7", "--", "/usr/bin/python3", "-c", CLIENT + IDLE, "50",
+                        stdin=-1)
+    assert process.stdout.readline() == b"idle\n", process.stderr.read1()
+    proxy, = [p for p in descendants() if p.name == "sbx-proxy"]
+    before = own_kib(proxy)
+    process.stdin.write(b"400\n")
+    process.stdin.flush()
+    assert process.stdout.readline() == b"idle\n", process.stderr.read1()
+    each = (own_kib(proxy) - before) / 400
+    process.communicate(timeout=60)
+    assert each <= 4, f"{each} KiB"
+
+
+# More connections than a limit of 700 open files lets be: the last one asks.
+OVER = """
+held = [socket.create_connection(("127.0.0.1", 3128)) for _ in range(222)]
+for s in held: s.sendall(b"G")
+time.sleep(0.2)
+s = socket.create_connection(("127.0.0.1", 3128))
+s.sendall(b"GET http://origin.test/ HTTP/1.1\\r\\nHost: origin.test\\r\\nConnection: close\\r\\n\\r\\n")
+answer = b""
+while data := s.recv(4096): answer += data
+print(answer.decode())
+"""
+
+
+def test_limit_on_open_files_is_told(sbx):
+    """Where root may raise the limit the proxy does so; everybody else is told which limit it is."""
+    limited = ["prlimit", "--nofile=700:700"]
+    raises = subprocess.run([*limited, "prlimit", "--nofile=701:701", "true"], capture_output=True).returncode == 0
+    result = sbx.python(CLIENT + OVER, "--allow", "origin.test", prefix=limited)
+    if raises:
+        assert "lab page of origin.test" in result.out, result
+    else:
+        assert result.out.startswith("HTTP/1.1 503 "), result
+        assert "222 connections are open, and the limit on open files (ulimit -Hn) allows no more" in result.out, result
+        assert "sbx: denied 1x a connection (limit: " in result.err, result
