@@ -1,46 +1,55 @@
-"""What runs inside (through the proxy) and outside (directly): does one round of a measure per line of standard input.
+"""The client of the measures, inside a sandbox or outside: does one round of a measure per line of standard input.
 
-Lines are "MEASURE COUNT"; the answer is one line, the seconds that the round took. Arguments: PORT of the server on
-the host's loopback. Where HTTP_PROXY is set every connection goes through it.
+Lines are "VIA MEASURE COUNT"; the answer is one line, the seconds that the round took. VIA is "direct", or "http",
+"socks5" or "tcp" with the address of a proxy that speaks it, as in "http:127.0.0.1:3128"; "tcp" is one that leads to
+the server whatever it is told. The argument is the port of the server on the host's loopback.
 """
 
-import os
+import resource
 import socket
 import sys
 import time
-import urllib.parse
 
 HOST = "localhost"
 BLOCK = 256 * 1024
 
 
 class Link:
-    """Connections to the server, by CONNECT where there is a proxy."""
+    """A way to the server."""
 
-    def __init__(self, port):
-        proxy = os.environ.get("HTTP_PROXY") or os.environ.get("http_proxy")
+    def __init__(self, via, port):
+        self.kind, _, address = via.partition(":")
+        host, _, number = address.rpartition(":")
         self.port = port
-        self.proxy = urllib.parse.urlsplit(proxy) if proxy else None
+        self.address = (host, int(number)) if address else ("127.0.0.1", port)
         self.kept = None
+        self.held = []
 
     def dial(self):
-        address = (self.proxy.hostname, self.proxy.port) if self.proxy else ("127.0.0.1", self.port)
-        connection = socket.create_connection(address)
+        connection = socket.create_connection(self.address)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return connection
 
     def tunnel(self):
         connection = self.dial()
-        if self.proxy:
+        if self.kind == "http":
             target = f"{HOST}:{self.port}"
             connection.sendall(f"CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n\r\n".encode())
-            head = read_head(connection)
-            if not head.startswith(b"HTTP/1.1 200"):
-                raise SystemExit(f"client: {head!r}")
+            expect(read_head(connection), b"HTTP/1.", b" 200 ")
+        elif self.kind == "socks5":
+            connection.sendall(b"\5\1\0")
+            expect(connection.recv(2), b"\5\0")
+            connection.sendall(b"\5\1\0\1\x7f\0\0\1" + self.port.to_bytes(2, "big"))
+            expect(connection.recv(10), b"\5\0")
         return connection
 
     def url(self, path):
-        return f"http://{HOST}:{self.port}{path}" if self.proxy else path
+        return f"http://{HOST}:{self.port}{path}" if self.kind == "http" else path
+
+
+def expect(answer, start, part=b""):
+    if not answer.startswith(start) or part not in answer:
+        raise SystemExit(f"client: {answer!r}")
 
 
 def read_head(connection):
@@ -70,35 +79,51 @@ def stream(link, mebibytes):
 def request(link, count):
     """Sends so many plain requests on one connection that stays open from round to round."""
     if not link.kept:
-        link.kept = link.dial()
+        link.kept = link.dial() if link.kind == "http" else link.tunnel()
     head = f"GET {link.url('/')} HTTP/1.1\r\nHost: {HOST}:{link.port}\r\n\r\n".encode()
     for _ in range(count):
         link.kept.sendall(head)
-        answer = read_head(link.kept)
-        if not answer.startswith(b"HTTP/1.1 200"):
-            raise SystemExit(f"client: {answer!r}")
+        expect(read_head(link.kept), b"HTTP/1.1 200")
+
+
+def echo(connection):
+    """One line there and back. A whole line: for the rest of one the proxy would wait, as it may be a request."""
+    connection.sendall(b"E\n")
+    expect(connection.recv(2), b"E")
 
 
 def connect(link, count):
-    """Opens so many tunnels one after the other, with one byte there and back on each."""
+    """Opens so many tunnels one after the other, with one line there and back on each."""
     for _ in range(count):
         connection = link.tunnel()
-        connection.sendall(b"E")
-        if connection.recv(1) != b"E":
-            raise SystemExit("client: no echo")
+        echo(connection)
         connection.close()
 
 
 def hold(link, count):
-    """Opens so many tunnels and keeps them."""
-    link.held = [link.tunnel() for _ in range(count)]
+    """Keeps so many tunnels, which have carried one line each and are idle."""
+    while len(link.held) > count:
+        link.held.pop().close()
+    while len(link.held) < count:
+        link.held.append(link.tunnel())
+        echo(link.held[-1])
+
+
+def use(link, count):
+    """One line there and back on so many of the tunnels that are kept, from all over."""
+    for connection in link.held[::max(1, len(link.held) // count)]:
+        echo(connection)
 
 
 def main():
-    link = Link(int(sys.argv[1]))
-    measures = {"stream": stream, "request": request, "connect": connect, "hold": hold}
+    port = int(sys.argv[1])
+    links = {}
+    measures = {"stream": stream, "request": request, "connect": connect, "hold": hold, "use": use}
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     for line in sys.stdin:
-        name, count = line.split()
+        via, name, count = line.split()
+        link = links.setdefault(via, Link(via, port))
         start = time.perf_counter()
         measures[name](link, int(count))
         print(time.perf_counter() - start, flush=True)
