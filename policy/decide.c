@@ -495,6 +495,11 @@ void decide_fix(const struct verdict *verdict, const struct host *host, uint16_t
     return;
   buf_append_str(out, verdict->reason == REASON_NETWORK_NONE ? SBX_NAME " run --network proxy --allow "
                                                              : SBX_NAME " run --allow ");
+  /* The address alone would not do: its name has to be allowed as well, which an option may have done. */
+  if (verdict->has_addr && host->kind == HOST_NAME) {
+    decide_rule(host, port, out);
+    buf_append_str(out, " --allow ");
+  }
   decide_rule(&literal, port, out);
   buf_append_str(out, " ...");
 }

@@ -87,6 +87,7 @@ static int add_workspace_file(struct err *err, struct context *context)
     r = is_trusted(&context->facts, buf_span(&text), &context->trusted);
   if (r < 0)
     return r;
+  context->trusted |= context->suppose_trust;
   context->workspace_file = true;
   return layers_add_text(context->layers, context->trusted ? LAYER_WORKSPACE_TRUSTED : LAYER_WORKSPACE, path,
                          buf_span(&text), err);

@@ -14,6 +14,7 @@ struct context {
   struct strv notes; /* what validation had to say */
   bool workspace_file; /* there is a .sbx.json */
   bool trusted; /* and it is the one that the user trusted */
+  bool suppose_trust; /* set before loading: take it as trusted, to see what would be */
 };
 
 #define CONTEXT_INIT { .layers = NULL, .policy = NULL }

@@ -24,6 +24,7 @@ sbx_SOURCES = \
   src/cmd/planning.c src/cmd/planning.h \
   src/cmd/policy.c \
   src/cmd/run.c \
-  src/cmd/why.c
+  src/cmd/why.c src/cmd/why.h \
+  src/cmd/why_path.c
 sbx_LDFLAGS = $(AM_LDFLAGS) $(SBX_STATIC)
 sbx_LDADD = librun.a libengine.a libplan.a libpolicy.a libsys.a libbase.a $(SECCOMP_LIBS) $(JSONC_LIBS)

@@ -1,31 +1,17 @@
 /* why: what the policy says of a host or a path, by the functions that decide during a run (P10). */
 #include "config.h"
 
-#include "cmd/cmd.h"
-#include "cmd/planning.h"
+#include "cmd/why.h"
 
-#include "plan/ops.h"
+#include "cmd/cmd.h"
 #include "policy/decide.h"
-#include "sys/path.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-#define WHY_TEXT_BYTES (64 * 1024)
 #define WHY_NO 1 /* exit status of a "no" */
 
-/* An answer, for a person and as JSON. */
-struct answer {
-  bool yes;
-  struct buf target;
-  const char *word; /* "allowed", a reason, or what a path is */
-  struct buf text; /* the sentence */
-  struct buf rule;
-  struct buf place; /* where the rule stands */
-  struct buf fix;
-};
-
-static void answer_free(struct answer *answer)
+void why_answer_free(struct why_answer *answer)
 {
   buf_free(&answer->target);
   buf_free(&answer->text);
@@ -34,29 +20,53 @@ static void answer_free(struct answer *answer)
   buf_free(&answer->fix);
 }
 
-static void say_origin(const struct policy_origin *origin, struct buf *out)
+void why_say_rule(const char *text, const struct policy_origin *origin, struct why_answer *answer)
 {
-  buf_append_str(out, origin->file ? origin->file : "built-in");
+  buf_append_str(&answer->rule, text);
+  buf_append_str(&answer->place, origin->file ? origin->file : "built-in");
   if (origin->line)
-    buf_printf(out, ":%u", origin->line);
+    buf_printf(&answer->place, ":%u", origin->line);
 }
 
-static struct span text_of(const struct buf *buf)
+bool why_may_trust(const struct context *context)
 {
-  return buf_span(buf);
+  return context->workspace_file && !context->trusted;
 }
 
-static int print(const struct opts *opts, const struct answer *answer)
+void why_say_trust(const struct context *context, struct why_answer *answer)
+{
+  buf_printf(&answer->fix, "%s/.sbx.json allows it and is not trusted: look at it, then: " SBX_NAME " trust",
+             context->facts.workspace);
+}
+
+int why_suppose(const struct opts *opts, const struct opts_setting *more, bool trusted, struct err *err,
+                struct context *context)
+{
+  struct opts supposed = *opts;
+  mem_autofree struct opts_setting *settings = mem_calloc(opts->setting_count + 1, sizeof *settings);
+
+  if (!settings)
+    return err_set(err, ENOMEM, "out of memory");
+  for (size_t i = 0; i < opts->setting_count; i++)
+    settings[i] = opts->settings[i];
+  supposed.settings = settings; /* what they point to is the caller's */
+  if (more)
+    settings[supposed.setting_count++] = *more;
+  context->suppose_trust = trusted;
+  return context_load(&supposed, err, context);
+}
+
+static int print(const struct opts *opts, const struct why_answer *answer)
 {
   buf_autofree struct buf out = BUF_INIT(LIMITS_POLICY_PRINT_BYTES);
   const struct {
     const char *name;
     struct span value;
   } members[] = {
-    { "target", text_of(&answer->target) }, { "answer", span_of(answer->yes ? "yes" : "no") },
-    { "reason", span_of(answer->word) },    { "text", text_of(&answer->text) },
-    { "rule", text_of(&answer->rule) },     { "place", text_of(&answer->place) },
-    { "fix", text_of(&answer->fix) },
+    { "target", buf_span(&answer->target) }, { "answer", span_of(answer->yes ? "yes" : "no") },
+    { "reason", span_of(answer->word) },     { "text", buf_span(&answer->text) },
+    { "rule", buf_span(&answer->rule) },     { "place", buf_span(&answer->place) },
+    { "fix", buf_span(&answer->fix) },
   };
 
   if (opts->json) {
@@ -66,20 +76,20 @@ static int print(const struct opts *opts, const struct answer *answer)
     }
     buf_append_str(&out, "}\n");
   } else {
-    buf_append_escaped(&out, text_of(&answer->target));
+    buf_append_escaped(&out, buf_span(&answer->target));
     buf_printf(&out, ": %s (%s: ", answer->yes ? "yes" : "no", answer->word);
-    buf_append_escaped(&out, text_of(&answer->text));
+    buf_append_escaped(&out, buf_span(&answer->text));
     buf_append_str(&out, ")\n");
     if (answer->rule.len) {
       buf_append_str(&out, "rule: ");
-      buf_append_escaped(&out, text_of(&answer->rule));
+      buf_append_escaped(&out, buf_span(&answer->rule));
       buf_append_str(&out, ", in ");
-      buf_append_escaped(&out, text_of(&answer->place));
+      buf_append_escaped(&out, buf_span(&answer->place));
       buf_append_byte(&out, '\n');
     }
     if (answer->fix.len) {
       buf_append_str(&out, "to allow it: ");
-      buf_append_escaped(&out, text_of(&answer->fix));
+      buf_append_escaped(&out, buf_span(&answer->fix));
       buf_append_byte(&out, '\n');
     }
   }
@@ -154,8 +164,8 @@ static struct verdict judge(const struct policy *policy, const struct target *ta
   return target->url ? decide_opaque(&verdict, target->tls) : verdict;
 }
 
-static void say_verdict(const struct policy *policy, const struct target *target, const struct request *request,
-                        const struct verdict *verdict, struct answer *answer)
+static void say_verdict(const struct policy *policy, const struct target *target, const struct verdict *verdict,
+                        struct why_answer *answer)
 {
   answer->yes = verdict->allow;
   answer->word = reason_word(verdict->reason);
@@ -166,123 +176,56 @@ static void say_verdict(const struct policy *policy, const struct target *target
     buf_append_str(&answer->text, "; each request is judged by its method and path: ask for a URL");
   if (verdict->allow && target->host.kind == HOST_NAME && policy->network == POLICY_NETWORK_PROXY)
     buf_append_str(&answer->text, "; each address that it resolves to is judged when a connection is made");
-  if (verdict->rule) {
-    buf_append_str(&answer->rule, verdict->rule->text);
-    say_origin(&verdict->rule->origin, &answer->place);
-  }
-  if (!verdict->allow)
+  if (verdict->rule)
+    why_say_rule(verdict->rule->text, &verdict->rule->origin, answer);
+}
+
+/* A file that would allow it, and needs only to be trusted, comes before an option. */
+static void say_fix(const struct opts *opts, const struct context *context, const struct target *target,
+                    const struct request *request, const struct verdict *verdict, struct why_answer *answer)
+{
+  context_autofree struct context trusted = CONTEXT_INIT;
+  struct err err = ERR_INIT;
+
+  if (verdict->allow)
+    return;
+  if (why_may_trust(context) && why_suppose(opts, NULL, true, &err, &trusted) == 0 &&
+      judge(trusted.policy, target, request).allow)
+    why_say_trust(context, answer);
+  else
     decide_fix_request(verdict, &target->host, target->port, request, &answer->fix);
 }
 
-static int ask_host(const struct opts *opts, const char *argument, const struct policy *policy)
+static int ask_host(const struct opts *opts, const char *argument, const struct context *context, struct err *err,
+                    struct why_answer *answer)
 {
-  MEM_CLEANUP(answer_free)
-  struct answer answer = { .target = BUF_INIT(WHY_TEXT_BYTES),
-                           .text = BUF_INIT(WHY_TEXT_BYTES),
-                           .rule = BUF_INIT(LIMITS_POLICY_BYTES),
-                           .place = BUF_INIT(WHY_TEXT_BYTES),
-                           .fix = BUF_INIT(WHY_TEXT_BYTES) };
-  struct err err = ERR_INIT;
   struct target target;
   struct request request;
   struct verdict verdict;
-  int r = parse_target(argument, &err, &target);
+  int r = parse_target(argument, err, &target);
 
   if (r == 0 && opts->method && !target.clear)
-    r = err_set(&err, EINVAL, "--method goes with an http:// URL: what TLS carries is not seen");
-  if (r < 0) {
-    err_wrap(&err, "why: %s", argument);
-    return cmd_fail(&err);
-  }
+    r = err_set(err, EINVAL, "--method goes with an http:// URL: what TLS carries is not seen");
+  if (r < 0)
+    return err_wrap(err, "why: %s", argument);
   request = (struct request){ .method = span_of(opts->method ? opts->method : "GET"), .path = target.path };
   if (target.clear) {
-    buf_append(&answer.target, request.method);
-    buf_append_byte(&answer.target, ' ');
+    buf_append(&answer->target, request.method);
+    buf_append_byte(&answer->target, ' ');
   }
-  host_print_target(&target.host, target.port, &answer.target);
+  host_print_target(&target.host, target.port, &answer->target);
   if (target.clear)
-    buf_append(&answer.target, request.path.len ? request.path : SPAN("/"));
-  verdict = judge(policy, &target, &request);
-  say_verdict(policy, &target, &request, &verdict, &answer);
-  return print(opts, &answer);
-}
-
-/* What the last operation that covers path makes of it. */
-static void judge_path(const struct plan *plan, const char *path, bool write, struct answer *answer)
-{
-  const struct plan_op *op = ops_covering(plan, path);
-  bool readable = op && op->kind != PLAN_MASK_FILE && op->kind != PLAN_MASK_DIR;
-  bool fresh = op && (op->kind == PLAN_TMPFS || op->kind == PLAN_DEV || op->kind == PLAN_PROC);
-  bool writable = op && (op->kind == PLAN_BIND_RW || op->kind == PLAN_TMPFS);
-  const char *why = op ? op->why : NULL;
-
-  answer->yes = readable && !fresh && (!write || writable);
-  if (!op) {
-    answer->word = "not-shown";
-    buf_append_str(&answer->text, "nothing of the host is shown there");
-  } else if (!readable) {
-    answer->word = "hidden";
-    buf_printf(&answer->text, "it cannot be opened: %s", why);
-  } else if (fresh) {
-    answer->word = "private";
-    buf_printf(&answer->text, "the sandbox has its own there: %s", why);
-  } else if (strcmp(op->source, op->target) != 0 && strcmp(why, "private home") == 0) {
-    answer->yes = false;
-    answer->word = "private";
-    buf_printf(&answer->text, "the sandbox has its own there, kept at %s", op->source);
-  } else {
-    answer->word = writable ? "writable" : "read-only";
-    buf_printf(&answer->text, "%s at %s", why, op->target);
-  }
-}
-
-static void say_path_fix(const char *path, bool write, struct answer *answer)
-{
-  if (answer->yes)
-    return;
-  if (strcmp(answer->word, "hidden") == 0)
-    buf_append_str(&answer->fix, "take it out of filesystem.hide, where it stands there");
-  else if (strncmp(buf_span(&answer->text).ptr, "protect", 7) == 0)
-    buf_printf(&answer->fix, SBX_NAME " run --unprotect %s ...", path);
-  else
-    buf_printf(&answer->fix, SBX_NAME " run --%s %s ...", write ? "write" : "read", path);
-}
-
-static int ask_path(const struct opts *opts, const char *argument, struct context *context)
-{
-  MEM_CLEANUP(answer_free)
-  struct answer answer = { .target = BUF_INIT(WHY_TEXT_BYTES),
-                           .text = BUF_INIT(WHY_TEXT_BYTES),
-                           .rule = BUF_INIT(WHY_TEXT_BYTES),
-                           .place = BUF_INIT(WHY_TEXT_BYTES),
-                           .fix = BUF_INIT(WHY_TEXT_BYTES) };
-  plan_autofree struct plan plan = PLAN_INIT;
-  path_object_autofree struct path_object object = { .real = NULL };
-  mem_autofree char *path = NULL;
-  struct err err = ERR_INIT;
-
-  if (planning_make(context, &err, &plan) < 0)
-    return cmd_fail(&err);
-  path = argument[0] == '~' ? facts_expand(&context->facts, argument)
-                            : path_normalise(argument[0] == '/' ? "/" : context->facts.cwd, argument);
-  if (!path) {
-    err_set(&err, ENOMEM, "out of memory");
-    return cmd_fail(&err);
-  }
-  /* What a link leads to decides, as it would inside. */
-  if (path_resolve(path, &object) == 0) {
-    free(path);
-    path = mem_steal(object.real);
-  }
-  buf_append_str(&answer.target, path);
-  judge_path(&plan, path, opts->write, &answer);
-  say_path_fix(path, opts->write, &answer);
-  return print(opts, &answer);
+    buf_append(&answer->target, request.path.len ? request.path : SPAN("/"));
+  verdict = judge(context->policy, &target, &request);
+  say_verdict(context->policy, &target, &verdict, answer);
+  say_fix(opts, context, &target, &request, &verdict, answer);
+  return 0;
 }
 
 int cmd_why(const struct opts *opts, char *const *args)
 {
   context_autofree struct context context = CONTEXT_INIT;
+  why_answer_autofree struct why_answer answer = WHY_ANSWER_INIT;
   struct err err = ERR_INIT;
   bool path;
 
@@ -297,7 +240,9 @@ int cmd_why(const struct opts *opts, char *const *args)
     err_set(&err, EINVAL, "why: --method goes with an http:// URL");
   else
     (void)context_load(opts, &err, &context);
-  if (err.code)
-    return cmd_fail(&err);
-  return path ? ask_path(opts, args[0], &context) : ask_host(opts, args[0], context.policy);
+  if (err.code == 0 && path)
+    (void)why_path(opts, args[0], &context, &err, &answer);
+  else if (err.code == 0)
+    (void)ask_host(opts, args[0], &context, &err, &answer);
+  return err.code ? cmd_fail(&err) : print(opts, &answer);
 }

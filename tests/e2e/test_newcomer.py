@@ -1,4 +1,8 @@
 """What somebody types who meets sbx for the first time: each slip gets one line that names it and its mend."""
+import json
+import os
+import shlex
+
 import pytest
 
 
@@ -30,3 +34,97 @@ def test_unknown_option_names_the_way_on(sbx, words, mend):
 
 def test_version_as_a_word(sbx):
     assert sbx("version").ok().out == sbx("--version").ok().out
+
+
+def answer(sbx, *words, **options):
+    result = sbx("why", "--json", *words, **options)
+    assert result.code in (0, 1) and not result.err, result
+    found = json.loads(result.out)
+    assert (found["answer"] == "yes") == (result.code == 0), result
+    return found
+
+
+def advised(found):
+    """The options that an advice tells to type."""
+    words = shlex.split(found["fix"])
+    assert words[:2] == ["sbx", "run"] and words[-1] == "...", found
+    return words[2:-1]
+
+
+@pytest.mark.user
+@pytest.mark.parametrize("words", [["--write", "/usr/bin/env"], ["/etc/shadow"]])
+def test_why_of_what_the_host_refuses(sbx, words):
+    """No option helps there, so none is named."""
+    found = answer(sbx, *words)
+    assert (found["answer"], found["fix"]) == ("no", "") and "the host itself refuses" in found["text"], found
+
+
+def test_why_of_what_does_not_exist(sbx, project):
+    found = answer(sbx, "/nope")
+    assert (found["answer"], found["fix"]) == ("no", "") and "does not exist" in found["text"], found
+    found = answer(sbx, "--write", "~/.cache/nope")
+    assert found["fix"].startswith("create it first, then: sbx run --write " + project.home), found
+    os.makedirs(project.home + "/.cache/nope")
+    assert advised(answer(sbx, "--write", "~/.cache/nope")) == ["--write", project.home + "/.cache/nope"]
+
+
+def test_why_gives_advice_that_works(sbx, project):
+    """What is advised is typed, and the answer is the other one."""
+    project.write("../../.ssh/id_rsa", "a key\n")
+    project.write("../../it's here/a file", "text\n")
+    project.write("../../other place/a file")
+    for words, proof in ((["--home", "host", "~/.ssh/id_rsa"], "cat ~/.ssh/id_rsa"),
+                         (["~/it's here/a file"], "cat \"$HOME/it's here/a file\""),
+                         (["--write", "~/other place"], "echo x > ~/'other place/new'"),
+                         (["--write", "./.git/hooks/pre-commit"], "echo x > .git/hooks/pre-commit"),
+                         (["--write", "./.git/config"], "echo '# x' >> .git/config")):
+        found = answer(sbx, *words)
+        options = words[:2] if words[0] == "--home" else []
+        assert found["answer"] == "no", found
+        assert sbx.shell(proof, *options).code != 0
+        assert sbx.shell(proof, *options, *advised(found)).code == 0, found
+
+
+def test_why_of_a_place_that_is_the_sandboxs_own(sbx):
+    found = answer(sbx, "/proc/1/environ")
+    assert (found["answer"], found["fix"]) == ("no", ""), found
+
+
+def test_why_names_the_entry_that_hides(sbx, project):
+    path = project.policy("../../p.json", filesystem={"hide": ["~/nothing", "**/.env"]})
+    project.write("deep/.env", "secret\n")
+    found = answer(sbx, "--policy", path, "./deep/.env")
+    assert (found["rule"], found["place"]) == ("**/.env", path + ":1"), found
+    assert found["fix"] == "take it out of filesystem.hide there", found
+    found = answer(sbx, "--hide", "deep", "./deep/.env")
+    assert (found["rule"], found["place"]) == (project.path("deep"), "--hide"), found
+    assert found["fix"] == "leave that option out", found
+
+
+def test_why_names_the_entry_that_protects_or_shows(sbx, project):
+    project.write("deploy/run", "x\n")
+    project.write("../../data/x", "x\n")
+    path = project.policy("../../p.json", filesystem={"protect": ["deploy"], "read": ["~/data"]})
+    assert answer(sbx, "--policy", path, "--write", "./deploy/run")["rule"] == "deploy"
+    assert answer(sbx, "--policy", path, "~/data/x")["rule"] == "~/data"
+
+
+def test_why_knows_what_trust_would_give(sbx, project):
+    project.write("../../data/x", "x\n")
+    path = project.policy(network={"allow": ["origin.test"]}, filesystem={"read": ["~/data"]})
+    for target in ("origin.test", "http://origin.test/", "~/data/x"):
+        found = json.loads(sbx("why", "--json", target).out)
+        assert found["answer"] == "no" and found["fix"].startswith(path) and "sbx trust" in found["fix"], found
+    assert "trust" not in json.loads(sbx("why", "--json", "other.test").out)["fix"]
+    sbx("trust").ok()
+    assert answer(sbx, "origin.test")["answer"] == "yes"
+
+
+def test_advice_for_a_private_address_is_whole(sbx, lab):
+    """Typed as it stands, without the option that allowed the name before."""
+    result = sbx.shell("curl -s http://private.test/", "--allow", "private.test")
+    line = next(line for line in result.messages if "address-private" in line)
+    options = shlex.split(line.split("to allow it: ")[1])[2:-1]
+    assert options[:2] == ["--allow", "private.test"] and len(options) == 4, line
+    result = sbx.shell("curl -s -o /dev/null http://private.test/", *options)
+    assert "address-private" not in result.err and "not-allowed" not in result.err, result

@@ -344,7 +344,7 @@ static void test_fix(void **state)
     { NAME_RULE, "", "api.test:22", NULL, SBX_NAME " run --allow api.test:22 ..." },
     { "", "", "[2001:db8::1]:22", NULL, SBX_NAME " run --allow [2001:db8::1]:22 ..." },
     { "", "", "[2001:db8::1]:443", NULL, SBX_NAME " run --allow 2001:db8::1 ..." },
-    { NAME_RULE, "", "api.test", "10.0.0.1", SBX_NAME " run --allow 10.0.0.1 ..." },
+    { NAME_RULE, "", "api.test", "10.0.0.1", SBX_NAME " run --allow api.test --allow 10.0.0.1 ..." },
     { NAME_RULE, "", "api.test", "192.0.2.1", "" },
     { NAME_RULE, "\"*.x.test\", \"api.test\"", "api.test", NULL,
       "remove the deny rule \"api.test\" in /test.json:1 (network.deny[1])" },
@@ -389,6 +389,41 @@ static void test_fix_of_an_option(void **state)
   policy_free(policy);
 }
 
+/* The rules of a fix to type, as a list of JSON strings. */
+static void fix_rules(struct span fix, struct buf *lists)
+{
+  static const struct span between = SPAN_INIT(" --allow ");
+  struct span rest = span_sub(fix, strlen(SBX_NAME " run"), fix.len);
+
+  rest.len -= strlen(" ...");
+  while (span_starts_with(rest, between)) {
+    size_t end = 0;
+
+    rest = span_sub(rest, between.len, rest.len);
+    end = span_find(rest, ' ');
+    buf_printf(lists, "%s\"%.*s\"", lists->len > 0 ? ", " : "", (int)end, rest.ptr);
+    rest = span_sub(rest, end, rest.len);
+  }
+  assert_int_equal(rest.len, 0);
+}
+
+/* What is to be typed because of an address is whole: it does without the option that allowed the name before. */
+static void assert_whole(const struct verdict *verdict, const struct host *host, const struct addr *addr, uint16_t port,
+                         struct span fix)
+{
+  struct buf lists = BUF_INIT(1024);
+  struct policy *policy;
+
+  if (!verdict->has_addr)
+    return;
+  fix_rules(fix, &lists);
+  policy = policy_of(lists.data, "", "proxy");
+  if (!decide_addr(policy, host, addr, port).allow)
+    fail_msg("%s on %u is refused with %s alone", host->name, port, lists.data);
+  policy_free(policy);
+  buf_free(&lists);
+}
+
 /* Whatever is refused and has a fix to type passes once that was typed. */
 static void test_fix_helps_property(void **state)
 {
@@ -427,9 +462,8 @@ static void test_fix_helps_property(void **state)
       }
       if (step == 2)
         fail_msg("%s on %u with %s: refused after %s", target, port, allow, lists.data);
-      struct span rule = span_sub(buf_span(&fix), strlen(SBX_NAME " run --allow "), fix.len);
-      rule = span_sub(rule, 0, rule.len - strlen(" ..."));
-      buf_printf(&lists, "%s\"%.*s\"", lists.len > 0 ? ", " : "", (int)rule.len, rule.ptr);
+      assert_whole(&verdict, &host, host.kind == HOST_ADDR ? &host.addr : &addr, port, buf_span(&fix));
+      fix_rules(buf_span(&fix), &lists);
       buf_free(&fix);
     }
     buf_free(&lists);
