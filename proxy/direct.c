@@ -10,12 +10,15 @@
  *
  * The client believes to be connected before anything is judged. Allowed: the origin is dialled at once, since it may
  * be the one that speaks first. Refused, or not to be reached: the client can only be told in the protocol that it
- * speaks, so its first bytes are waited for, for LIMITS_FIRST_MS:
+ * speaks, so its first bytes are waited for, for LIMITS_FIRST_MS from its connection on:
  *
- *   first bytes   denied                       failed
- *   HTTP          the 403 of the HTTP front    its 502, 503 or 504
- *   TLS           alert access_denied          reset
- *   other, none   reset                        reset
+ *   first bytes         denied                       failed
+ *   a request's line    the 403 of the HTTP front    its 502, 503 or 504
+ *   TLS                 alert access_denied          reset
+ *   a part of a line    wait for the rest            wait for the rest
+ *   other, none         reset                        reset
+ *
+ * Many protocols begin with a word of letters as HTTP does (SSH, SMTP, Redis): only a whole request line is HTTP.
  */
 #include "proxy/direct.h"
 
@@ -24,7 +27,6 @@
 #include "proxy/http_fixed.h"
 #include "proxy/identity.h"
 #include "proxy/reach.h"
-#include "proxy/sniff.h"
 #include "proxy/stub.h"
 #include "proxy/tell.h"
 #include "proxy/tunnel.h"
@@ -33,6 +35,8 @@
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <sys/socket.h>
+
+#define LEAST_FIRST_MS 50 /* for bytes that lie ready to be read */
 
 struct direct {
   struct conn *conn;
@@ -48,6 +52,7 @@ struct direct {
   bool starting; /* reach_start() is on the stack */
   bool has_reached;
   struct reach_result reached;
+  struct buf first; /* what a client that is refused has sent; its bytes are of the budget */
   bool told;
 };
 
@@ -71,19 +76,23 @@ static void direct_free(void *data)
   record(direct);
   ask_cancel(&direct->waiter);
   reach_cancel(&direct->reach);
+  budget_give(&direct->conn->proxy->budget, direct->first.len);
+  buf_free(&direct->first);
   free(direct);
 }
 
 /* The end of one that is refused. */
 
-static void answer_http(struct direct *direct, struct span bytes)
+static void answer_http(struct direct *direct)
 {
   struct http_fixed fixed = {
     .host = direct->host, .port = direct->port, .via = direct->via, .refused = true, .refusal = direct->verdict
   };
   struct conn *conn = direct->conn;
+  struct span bytes = { .ptr = conn->proxy->scratch, .len = direct->first.len };
 
   memcpy(fixed.cause, direct->reached.cause, sizeof fixed.cause);
+  memcpy(conn->proxy->scratch, direct->first.data, bytes.len);
   direct->told = true; /* by the HTTP machine */
   conn_serve(conn, NULL, NULL);
   direct_free(direct);
@@ -102,30 +111,59 @@ static void answer_tls(struct direct *direct)
     conn_reset(conn);
 }
 
+/* False when there is no room. */
+static bool keep_first(struct direct *direct, struct span bytes)
+{
+  if (!budget_take(&direct->conn->proxy->budget, bytes.len))
+    return false;
+  buf_append(&direct->first, bytes);
+  if (!buf_error(&direct->first))
+    return true;
+  budget_give(&direct->conn->proxy->budget, bytes.len);
+  return false;
+}
+
 static void on_first(void *data)
 {
   struct direct *direct = data;
   struct conn *conn = direct->conn;
   char *scratch = conn->proxy->scratch;
-  ssize_t n = sock_recv(&conn->client, scratch, LIMITS_HTTP_HEAD_BYTES);
-  struct span bytes = { .ptr = scratch, .len = n > 0 ? (size_t)n : 0 };
+  struct identity identity = { .scan = { 0 } };
+  struct err err = ERR_INIT;
+  ssize_t n = sock_recv(&conn->client, scratch, LIMITS_HTTP_HEAD_BYTES - direct->first.len);
+  struct span bytes;
+  enum identity_answer answer;
 
   if (n == -EAGAIN)
     return;
-  if (sniff_first(bytes) == SNIFF_HTTP && !direct->blind)
-    answer_http(direct, bytes);
-  else if (identity_is_tls(bytes) && !direct->verdict.allow)
-    answer_tls(direct);
-  else
+  if (n < 0 || direct->blind || !keep_first(direct, (struct span){ .ptr = scratch, .len = (size_t)n })) {
+    conn_reset(conn);
+    return;
+  }
+  bytes = buf_span(&direct->first);
+  if (identity_is_tls(bytes)) {
+    if (direct->verdict.allow)
+      conn_reset(conn);
+    else
+      answer_tls(direct);
+    return;
+  }
+  answer = identity_look(&identity, conn->proxy->policy, &direct->host, direct->port, bytes, n == 0, &err);
+  if (answer == IDENTITY_HTTP)
+    answer_http(direct);
+  else if (answer != IDENTITY_MORE)
     conn_reset(conn);
 }
 
+/* What has come while the name was resolved and dialled is there at once. */
 static void refuse(struct direct *direct)
 {
   struct conn *conn = direct->conn;
+  uint64_t waited_ms = (clock_mono_ns() - direct->begun_ns) / 1000000;
 
   sock_own(&conn->client, on_first, direct);
-  loop_timer_set(conn->timer, LIMITS_FIRST_MS);
+  loop_timer_set(conn->timer,
+                 waited_ms + LEAST_FIRST_MS < LIMITS_FIRST_MS ? LIMITS_FIRST_MS - waited_ms : LEAST_FIRST_MS);
   sock_watch(&conn->client, true);
 }
 
@@ -295,6 +333,7 @@ void direct_start(struct conn *conn)
     return;
   }
   direct->conn = conn;
+  direct->first = (struct buf)BUF_INIT(LIMITS_HTTP_HEAD_BYTES);
   direct->begun_ns = clock_mono_ns();
   conn_serve(conn, &server, direct);
   set_target(direct, &addr, port);

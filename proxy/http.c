@@ -124,7 +124,8 @@ static void answer(struct http *http, const struct verdict *verdict, struct span
   int r;
 
   denial_render(&denial, &out);
-  if (!verdict->allow)
+  /* Of an answer to CONNECT programs show the status at most. */
+  if (!verdict->allow || http->connect)
     notify_denied(http->proxy->control, &denial);
   http_record(http, verdict);
   r = buf_error(&out) ? buf_error(&out) : sock_send(&http->conn->client, buf_span(&out), false);
@@ -452,7 +453,9 @@ static void expired(void *data)
   struct http *http = data;
   uint64_t silent = loop_now_ms(http->proxy->loop) - http->active_ms;
 
-  if (http->state == HTTP_HEAD && http->in.len)
+  if (http->state == HTTP_HEAD && http->in.len && http->fixed.refused)
+    refuse_head(http, &http->fixed.refusal, 0, http->fixed.cause);
+  else if (http->state == HTTP_HEAD && http->in.len)
     refuse_head(http, &over_limit, 408, "the request head did not come in time");
   else if (http->state == HTTP_EXCHANGE && silent < LIMITS_IDLE_MS)
     loop_timer_set(http->conn->timer, LIMITS_IDLE_MS - silent);
@@ -471,10 +474,9 @@ static void tell_unasked(struct http *http)
   exchange_open(http);
   http->event = "connect";
   http_record(http, &http->fixed.refusal);
-  if (!http->fixed.refusal.allow)
-    notify_denied(
-        http->proxy->control,
-        &(struct denial){ .verdict = http->fixed.refusal, .host = &http->fixed.host, .port = http->fixed.port });
+  notify_denied(
+      http->proxy->control,
+      &(struct denial){ .verdict = http->fixed.refusal, .host = &http->fixed.host, .port = http->fixed.port });
 }
 
 static void http_free(void *data)
@@ -564,6 +566,6 @@ void http_fixed_start(struct conn *conn, const struct http_fixed *fixed, struct 
     http->origin_port = fixed->port;
     http->origin_addr = fixed->addr;
   }
-  loop_timer_set(conn->timer, LIMITS_HEAD_MS);
+  loop_timer_set(conn->timer, fixed->refused ? LIMITS_FIRST_MS : LIMITS_HEAD_MS);
   begin(http, bytes, NULL);
 }

@@ -74,7 +74,59 @@ def test_failure_on_every_front(sbx, lab, project, what):
     assert {(n["verdict"], n["reason"], n["host"], n["port"]) for n in lines} == {("error", reason, host, port)}, lines
     assert sorted(n["via"] for n in lines) == ["http", "http", "socks5", "transparent", "transparent", "transparent"]
     summary, = result.messages
-    assert summary.startswith(f"failed 3x {host}:{port} ({reason}: "), result
+    assert summary.startswith(f"failed 4x {host}:{port} ({reason}: "), result
+
+
+def test_connect_that_fails_is_in_the_summary(sbx):
+    """The answer to CONNECT has the reason, and programs show its status alone."""
+    result = sbx.shell("curl -sS https://nosuch.test/", "--allow", "nosuch.test")
+    assert result.code == 56 and "nosuch" not in result.err.replace("sbx: failed 1x nosuch.test:443", ""), result
+    assert [m.split("; ")[0] for m in result.messages if "nosuch.test:443 (resolve-failed: " in m] and \
+        len(result.messages) == 1, result
+
+
+# Protocols whose first word could be a method's, a part of a request, and silence. What each client got.
+WORDS = """
+import errno, json, socket, sys, threading
+host = sys.argv[1]
+def say(data):
+    s = socket.create_connection((host, 5432)); s.settimeout(50)
+    try:
+        s.sendall(data); got = ascii(s.recv(4000))
+    except OSError as error: got = errno.errorcode.get(error.errno, str(error))
+    return got
+for data in (b"SSH-2.0-OpenSSH_9.2\\r\\n", b"hello\\n", b"EHLO me\\r\\n", b"*1\\r\\n$4\\r\\nPING\\r\\n", b"hello",
+             b"GET is a word", b""):
+    print(say(data))
+"""
+
+
+@pytest.mark.parametrize("host, word", [("nosuch.test", "failed 7x nosuch.test:5432 (resolve-failed: "),
+                                        ("192.0.2.11", "denied 7x 192.0.2.11:5432 (deny-rule: ")])
+def test_only_a_request_is_answered_over_http(sbx, project, host, word):
+    """A client of another protocol is reset, and the summary has the true reason."""
+    options = ["--allow", f"{host}:5432", "--deny", "192.0.2.11"]
+    result = sbx.python(WORDS, *options, arguments=[host])
+    assert result.out == "ECONNRESET\n" * 7, result
+    summary, = result.messages
+    assert summary.startswith(word), result
+
+
+def test_a_request_that_does_not_end_keeps_its_reason(sbx, project):
+    """Its client speaks HTTP and is told; once it was told of a limit, half a minute later."""
+    code = """
+import socket
+s = socket.create_connection(("nosuch.test", 80)); s.settimeout(50); s.sendall(b"GET / HT"); s.sendall(b"TP/1.1\\r\\nHo")
+print(s.recv(4000).decode())
+s = socket.create_connection(("nosuch.test", 80)); s.sendall(b"GET / HTTP/1.1\\r\\nHo"); s.close()
+"""
+    path = project.home + "/audit.jsonl"
+    result = sbx.python(code, "--allow", "nosuch.test", "--audit", path)
+    assert result.out.startswith("HTTP/1.1 502 sbx: nosuch.test"), result
+    with open(path) as file:
+        assert {json.loads(line)["reason"] for line in file} == {"resolve-failed"}
+    summary, = result.messages
+    assert summary.startswith("failed 1x nosuch.test:80 (resolve-failed: "), result
 
 
 def test_failures_that_the_client_was_told_of_are_not_in_the_summary(sbx):
