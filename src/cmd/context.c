@@ -21,6 +21,7 @@ void context_free(struct context *context)
   layers_free(context->layers);
   policy_free(context->policy);
   strv_free(&context->notes);
+  strv_free(&context->files);
   *context = (struct context)CONTEXT_INIT;
 }
 
@@ -75,6 +76,11 @@ static int is_trusted(const struct facts *facts, struct span text, bool *ret_tru
   return 0;
 }
 
+static int note_file(struct context *context, const char *path, struct err *err)
+{
+  return strv_add(&context->files, path) < 0 ? err_set(err, ENOMEM, "out of memory") : 0;
+}
+
 static int add_workspace_file(struct err *err, struct context *context)
 {
   buf_autofree struct buf text = BUF_INIT(LIMITS_POLICY_BYTES);
@@ -89,22 +95,26 @@ static int add_workspace_file(struct err *err, struct context *context)
     return r;
   context->trusted |= context->suppose_trust;
   context->workspace_file = true;
-  return layers_add_text(context->layers, context->trusted ? LAYER_WORKSPACE_TRUSTED : LAYER_WORKSPACE, path,
-                         buf_span(&text), err);
+  r = note_file(context, path, err);
+  return r < 0 ? r
+               : layers_add_text(context->layers, context->trusted ? LAYER_WORKSPACE_TRUSTED : LAYER_WORKSPACE, path,
+                                 buf_span(&text), err);
 }
 
 static int add_optional_file(struct context *context, enum layer_kind kind, const char *path, struct err *err)
 {
   int r = layers_add_file(context->layers, kind, path, err);
 
-  return r == -ENOENT ? 0 : r;
+  return r == -ENOENT ? 0 : r == 0 ? note_file(context, path, err) : r;
 }
 
 static int add_named_file(struct context *context, const char *path, struct err *err)
 {
   int r = layers_add_file(context->layers, LAYER_FILE, path, err);
 
-  return r == -ENOENT ? err_set(err, ENOENT, "--policy %s: no such file", path) : r;
+  if (r == -ENOENT)
+    return err_set(err, ENOENT, "--policy %s: no such file", path);
+  return r == 0 ? note_file(context, path, err) : r;
 }
 
 /* A path on the command line is meant from where the user stands, one in a file from the workspace. Patterns are always

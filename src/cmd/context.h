@@ -12,6 +12,7 @@ struct context {
   struct layers *layers;
   struct policy *policy;
   struct strv notes; /* what validation had to say */
+  struct strv files; /* the policy files that were read, in their order */
   bool workspace_file; /* there is a .sbx.json */
   bool trusted; /* and it is the one that the user trusted */
   bool suppose_trust; /* set before loading: take it as trusted, to see what would be */

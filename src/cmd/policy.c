@@ -3,6 +3,7 @@
 
 #include "cmd/cmd.h"
 #include "cmd/context.h"
+#include "cmd/planning.h"
 
 #include "base/fd.h"
 #include "policy/limits.h"
@@ -35,13 +36,37 @@ static int check_one(const char *path, struct err *err, struct strv *notes)
   return r < 0 ? r : policy_validate(layers, err, notes, &policy);
 }
 
-static int print_check(const struct opts *opts, int r, const struct err *err, const struct strv *notes)
+/* What was looked at, and what came of it. Each list may be empty. */
+struct checked {
+  struct strv files;
+  struct strv notes;
+};
+
+static void checked_free(struct checked *checked)
+{
+  strv_free(&checked->files);
+  strv_free(&checked->notes);
+}
+
+static void append_list(const char *name, const struct strv *list, struct buf *out)
+{
+  buf_printf(out, ", \"%s\": [", name);
+  for (size_t i = 0; i < list->count; i++) {
+    buf_append_str(out, i ? ", " : "");
+    buf_append_json(out, span_of(list->items[i]));
+  }
+  buf_append_byte(out, ']');
+}
+
+static int print_check(const struct opts *opts, int r, const struct err *err, const struct checked *checked)
 {
   buf_autofree struct buf text = BUF_INIT(LIMITS_POLICY_PRINT_BYTES);
 
   if (!opts->json) {
-    for (size_t i = 0; i < notes->count; i++)
-      log_line(LOG_NOTICE, "%s", notes->items[i]);
+    for (size_t i = 0; i < checked->files.count; i++)
+      log_line(LOG_NOTICE, "read %s", checked->files.items[i]);
+    for (size_t i = 0; i < checked->notes.count; i++)
+      log_line(LOG_NOTICE, "%s", checked->notes.items[i]);
     if (r < 0)
       return cmd_fail(err);
     buf_append_str(&text, "ok\n");
@@ -52,19 +77,32 @@ static int print_check(const struct opts *opts, int r, const struct err *err, co
     buf_append_json(&text, span_of(err->message));
   else
     buf_append_str(&text, "null");
-  buf_append_str(&text, ", \"notes\": [");
-  for (size_t i = 0; i < notes->count; i++) {
-    buf_append_str(&text, i ? ", " : "");
-    buf_append_json(&text, span_of(notes->items[i]));
-  }
-  buf_append_str(&text, "]}\n");
+  append_list("files", &checked->files, &text);
+  append_list("notes", &checked->notes, &text);
+  buf_append_str(&text, "}\n");
   return cmd_print(&text) || r < 0 ? RUN_EXIT_FAILED : 0;
+}
+
+/* What a run here would have, up to its plan: a policy may be sound and ask for what this machine has not. */
+static int check_here(const struct opts *opts, struct err *err, struct checked *checked)
+{
+  context_autofree struct context context = CONTEXT_INIT;
+  plan_autofree struct plan plan = PLAN_INIT;
+  int r = context_load(opts, err, &context);
+
+  if (r == 0)
+    r = planning_make(&context, err, &plan);
+  checked->files = context.files;
+  checked->notes = context.notes;
+  context.files = context.notes = (struct strv)STRV_INIT;
+  for (size_t i = 0; i < plan.warnings.count && r == 0; i++)
+    r = strv_add(&checked->notes, plan.warnings.items[i]) < 0 ? err_set(err, ENOMEM, "out of memory") : 0;
+  return r;
 }
 
 int cmd_check(const struct opts *opts, char *const *args)
 {
-  context_autofree struct context context = CONTEXT_INIT;
-  strv_autofree struct strv notes = STRV_INIT;
+  MEM_CLEANUP(checked_free) struct checked checked = { .files = STRV_INIT, .notes = STRV_INIT };
   struct err err = ERR_INIT;
   int r;
 
@@ -72,12 +110,8 @@ int cmd_check(const struct opts *opts, char *const *args)
     err_set(&err, EINVAL, "check: one FILE at a time");
     return cmd_fail(&err);
   }
-  if (args[0]) {
-    r = check_one(args[0], &err, &notes);
-    return print_check(opts, r, &err, &notes);
-  }
-  r = context_load(opts, &err, &context);
-  return print_check(opts, r, &err, &context.notes);
+  r = args[0] ? check_one(args[0], &err, &checked.notes) : check_here(opts, &err, &checked);
+  return print_check(opts, r, &err, &checked);
 }
 
 /* Files that tell which profile suits a project. */

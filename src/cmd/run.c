@@ -185,6 +185,10 @@ int cmd_run(const struct opts *opts, char *const *args)
     err_set(&err, EINVAL, "run: no command given; for example: " SBX_NAME " run -- make test");
     return cmd_fail(&err);
   }
+  if (opts->json && !opts->dry_run) {
+    err_set(&err, EINVAL, "run: --json goes with --dry-run, whose plan it prints");
+    return cmd_fail(&err);
+  }
   if (nested_is_inside())
     return nested_run(opts, args);
   if (context_load(opts, &err, &context) < 0)

@@ -85,6 +85,8 @@ int plan_build(const struct policy *policy, const struct facts *facts, struct er
     r = build_publish(policy, err, plan);
   if (r == 0)
     r = build_env(policy, facts, err, plan);
+  if (r == 0)
+    r = build_idle(policy, facts, err, plan);
   if (r < 0)
     return r;
   if (!ops_add(plan, PLAN_STAGE_SEAL, PLAN_SEAL, NULL, "/", "root") || set_cwd(facts, plan) < 0)

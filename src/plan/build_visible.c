@@ -56,13 +56,18 @@ static bool is_reserved(const char *path)
          path_is_within(path, "/dev");
 }
 
-static int origin_error(const struct policy_path *path, struct err *err, int code, const char *text)
+/* In a file a path is told as it stands there, and which one is meant. */
+static int origin_error(const struct policy_path *path, const char *absolute, struct err *err, int code,
+                        const char *text)
 {
   const struct policy_origin *origin = &path->origin;
 
+  if (origin->line && path->text[0] != '/')
+    return err_set(err, code, "%s:%u: %s: %s (%s) %s", origin->file, origin->line, origin->json_path, path->text,
+                   absolute, text);
   if (origin->line)
     return err_set(err, code, "%s:%u: %s: %s %s", origin->file, origin->line, origin->json_path, path->text, text);
-  return err_set(err, code, "%s: %s %s", origin->file ? origin->file : "policy", path->text, text);
+  return err_set(err, code, "%s: %s %s", origin->file ? origin->file : "policy", absolute, text);
 }
 
 /* Whether a path that is named within a tree leads out of it. */
@@ -100,19 +105,21 @@ static int show_policy_path(const struct policy_path *path, bool writable, const
     return err_set(err, EINVAL, "plan: %s was not looked at", absolute);
   if (fact->error == -ENOENT || fact->error == -ENOTDIR) {
     if (writable || !path->origin.line)
-      return origin_error(path, err, ENOENT, "does not exist on the host; create it first, or take it out");
-    return strv_addf(&plan->warnings, "%s:%u: %s: %s does not exist and is not shown", path->origin.file,
-                     path->origin.line, path->origin.json_path, path->text) < 0
+      return origin_error(path, absolute, err, ENOENT, "does not exist on the host; create it first, or take it out");
+    return strv_addf(&plan->warnings, "%s:%u: %s: %s%s%s%s does not exist and is not shown", path->origin.file,
+                     path->origin.line, path->origin.json_path, path->text, *path->text == '/' ? "" : " (",
+                     *path->text == '/' ? "" : absolute, *path->text == '/' ? "" : ")") < 0
                ? OUT_OF_MEMORY(err)
                : 0;
   }
   if (fact->error)
-    return origin_error(path, err, -fact->error, strerror(-fact->error));
+    return origin_error(path, absolute, err, -fact->error, strerror(-fact->error));
   if (is_reserved(fact->real))
-    return origin_error(path, err, EINVAL, "cannot be shown: the sandbox has its own; name what you need below it");
+    return origin_error(path, absolute, err, EINVAL,
+                        "cannot be shown: the sandbox has its own; name what you need below it");
   if (leaves_writable_tree(fact, policy, facts))
     return origin_error(
-        path, err, EXDEV,
+        path, absolute, err, EXDEV,
         "leads out of a writable directory through a symbolic link, which a command may have made; name "
         "the place that is meant by its own path");
   if (!writable && is_of_system(plan, fact->real))

@@ -34,6 +34,7 @@ void facts_free(struct facts *facts)
   strv_free(&facts->environment);
   strv_free(&facts->sockets);
   strv_free(&facts->hidden);
+  strv_free(&facts->hide_idle);
   *facts = (struct facts)FACTS_INIT;
 }
 

@@ -43,6 +43,7 @@ struct facts {
   struct strv environment; /* the caller's */
   struct strv sockets; /* real paths of the sockets that servers of the host listen on */
   struct strv hidden; /* what the patterns of policy->hide match, absolute */
+  struct strv hide_idle; /* those of the patterns that match nothing, as they stand there */
   struct fact_path *paths;
   size_t path_count;
   size_t path_cap;

@@ -139,8 +139,15 @@ static int expand(const char *text, struct err *err, struct facts *facts)
 int facts_hide_expand(const struct policy *policy, struct err *err, struct facts *facts)
 {
   for (size_t i = 0; i < policy->hide.count; i++) {
-    int r = fspath_is_pattern(policy->hide.items[i].text) ? expand(policy->hide.items[i].text, err, facts) : 0;
+    const char *text = policy->hide.items[i].text;
+    size_t before = facts->hidden.count;
+    int r;
 
+    if (!fspath_is_pattern(text))
+      continue;
+    r = expand(text, err, facts);
+    if (r == 0 && facts->hidden.count == before && strv_add(&facts->hide_idle, text) < 0)
+      r = err_set(err, ENOMEM, "out of memory");
     if (r < 0)
       return r;
   }

@@ -36,5 +36,6 @@ int build_hide(const struct policy *policy, const struct facts *facts, struct er
 int build_network(const struct policy *policy, struct err *err, struct plan *plan);
 int build_publish(const struct policy *policy, struct err *err, struct plan *plan);
 int build_env(const struct policy *policy, const struct facts *facts, struct err *err, struct plan *plan);
+int build_idle(const struct policy *policy, const struct facts *facts, struct err *err, struct plan *plan);
 
 #endif

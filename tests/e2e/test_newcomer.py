@@ -128,3 +128,61 @@ def test_advice_for_a_private_address_is_whole(sbx, lab):
     assert options[:2] == ["--allow", "private.test"] and len(options) == 4, line
     result = sbx.shell("curl -s -o /dev/null http://private.test/", *options)
     assert "address-private" not in result.err and "not-allowed" not in result.err, result
+
+
+def test_check_finds_what_a_run_would(sbx, project):
+    """Not "ok" first, and 125 then."""
+    user = project.policy("../../.config/sbx/policy.json", filesystem={"write": ["~/nope"]})
+    sbx.run("--", "true").refused(f"{user}:1", f"~/nope ({project.home}/nope) does not exist")
+    result = sbx("check")
+    assert result.code == 125 and f"~/nope ({project.home}/nope) does not exist" in result.messages[-1], result
+    sbx("check", user).ok()  # it may be for another machine
+    os.makedirs(project.home + "/nope")
+    sbx("check").ok()
+    sbx.run("--", "true").ok()
+
+
+def test_check_names_the_files_that_it_read(sbx, project):
+    assert sbx("check").messages == []
+    files = [project.policy("../../.config/sbx/policy.json"), project.policy(),
+             project.policy("../../p.json", filesystem={"read": ["other"]})]
+    result = sbx("check", "--policy", files[2]).ok()
+    assert [line[5:] for line in result.messages if line.startswith("read ")] == files
+    missing = f"{files[2]}:1: filesystem.read[0]: other ({project.path('other')}) does not exist and is not shown"
+    assert missing in result.messages
+    found = sbx("check", "--json", "--policy", files[2]).json
+    assert found["files"] == files and missing in found["notes"], found
+
+
+@pytest.mark.parametrize("options, words", [
+    (["--network", "none", "--allow", "x.test"], ["--allow", 'network.mode is "none"', "--network proxy"]),
+    (["--profile", "offline", "--allow", "x.test"], ["--allow", 'network.mode is "none"', "--network proxy"]),
+    (["--network", "host", "--deny", "x.test"], ["--deny", 'network.mode is "host"']),
+    (["--hide", "nope"], ["--hide", "/src/app/nope does not exist", "nothing is hidden"]),
+    (["--hide", "*.c"], ["--hide", "nothing matches *.c", "**/"]),
+    (["--unprotect", ".git/hookz"], ["--unprotect", ".git/hookz is none of the protected names"]),
+    (["--unprotect", ".git"], ["--unprotect", ".git is none of the protected names"]),
+    (["--env", "UNSET"], ["--env", "UNSET is not set here", "--env UNSET=VALUE"]),
+])
+def test_option_that_changes_nothing_is_told(sbx, project, options, words):
+    project.write("deep/x.c")
+    result = sbx.run(*options, "--", "true").ok()
+    about = [line for line in result.messages if line.startswith(words[0] + ": ")]
+    assert len(about) == 1 and all(word in about[0] for word in words), result
+
+
+def test_option_that_changes_something_is_not_told(sbx, project):
+    project.write("deep/x.c")
+    project.write(".envrc")
+    for options in (["--allow", "x.test"], ["--network", "none", "--deny", "x.test"], ["--hide", "deep"],
+                    ["--hide", "**/*.c"], ["--unprotect", ".git/hooks"], ["--unprotect", ".husky"], ["--env", "TERM"],
+                    ["--env", "NO_SUCH_*"], ["--profile", "strict"]):
+        assert sbx.run(*options, "--", "true").ok().err == "", options
+    project.policy("../../.config/sbx/policy.json", network={"allow": ["x.test"]},
+                   filesystem={"hide": ["nope", "*.nope"]}, env={"pass": ["UNSET"]})
+    assert sbx.run("--network", "none", "--", "true").ok().err == ""
+
+
+def test_json_of_a_run_is_the_plans(sbx):
+    sbx.run("--json", "--", "true").refused("--json goes with --dry-run")
+    assert json.loads(sbx.run("--json", "--dry-run", "--", "true").ok().out)

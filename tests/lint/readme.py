@@ -1,13 +1,15 @@
 """The examples of the README and of the man pages run.
 
 A line "$ sbx ..." of a `sh` block is run in a project and a home made for it; what stands below it is what it prints. One
-that would need a host of the internet is planned instead (--dry-run). A `json` block is a policy that `sbx check` takes.
+that would need a host of the internet is planned instead (--dry-run). A `json` block is a policy that a run takes, on
+a machine that has nothing of what it names.
 """
 
 import os
 import pathlib
 import re
 import shlex
+import shutil
 import subprocess
 import tempfile
 
@@ -15,7 +17,7 @@ import compiler
 import sources
 
 # Commands that need more than a bare machine has: their plan is made, the command is not run.
-PLANNED = re.compile(r"--allow|--dry-run|~/")
+PLANNED = re.compile(r"--allow|--publish|--dry-run|~/")
 # Programs that a machine need not have stand in for by /bin/true.
 STAND_INS = ("npm", "pip", "cargo", "cmake", "ccache")
 
@@ -81,10 +83,13 @@ def faults_of(command, output):
 def policy_faults(text):
     with tempfile.TemporaryDirectory(prefix="sbx-readme.") as top:
         place = Place(top)
-        policy = place.home / "policy.json"
+        shutil.rmtree(place.home / ".cache")
+        shutil.rmtree(place.home / "datasets")
+        policy = place.home / ".config" / "sbx" / "policy.json"
+        policy.parent.mkdir(parents=True)
         policy.write_text(text)
-        result = place.run("sbx check ~/policy.json")
-    return [] if result.returncode == 0 else [result.stderr]
+        results = [place.run(line) for line in ("sbx check", "sbx run --dry-run -- true")]
+    return [result.stderr for result in results if result.returncode]
 
 
 def run(report):
