@@ -35,6 +35,12 @@ static const struct reason_row reason_table[REASON_COUNT] = {
   [REASON_CONNECT_REFUSED] = { "connect-refused", "the host refused the connection" },
   [REASON_CONNECT_TIMEOUT] = { "connect-timeout", "the host did not answer in time" },
   [REASON_CONNECT_FAILED] = { "connect-failed", "the connection could not be made" },
+  [REASON_PARENT_UNREACHABLE] = { "parent-unreachable", "the proxy that the host has to use could not be reached" },
+  [REASON_PARENT_AUTH] = { "parent-auth", "the proxy that the host has to use wants a user and password, or takes not "
+                                          "the ones given" },
+  [REASON_PARENT_REFUSED] = { "parent-refused", "the proxy that the host has to use refused the connection" },
+  [REASON_PARENT_BAD_REPLY] = { "parent-bad-reply",
+                                "the answer of the proxy that the host has to use is not well formed" },
   [REASON_UPSTREAM_CLOSED] = { "upstream-closed", "the host closed the connection before it answered" },
   [REASON_BAD_RESPONSE] = { "bad-response", "the host's answer is not well formed" },
   [REASON_LIMIT] = { "limit", "a limit of the proxy was reached" },

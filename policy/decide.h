@@ -45,6 +45,10 @@ enum reason {
   REASON_CONNECT_REFUSED, /* "connect-refused" */
   REASON_CONNECT_TIMEOUT, /* "connect-timeout" */
   REASON_CONNECT_FAILED, /* "connect-failed": any other error of connect(2) */
+  REASON_PARENT_UNREACHABLE, /* "parent-unreachable", and so on: the proxy that the host has to use */
+  REASON_PARENT_AUTH,
+  REASON_PARENT_REFUSED,
+  REASON_PARENT_BAD_REPLY,
   REASON_UPSTREAM_CLOSED, /* "upstream-closed": the origin closed before it answered */
   REASON_BAD_RESPONSE, /* "bad-response": the origin's answer is not well formed */
   REASON_LIMIT, /* "limit": a limit of the proxy was reached */

@@ -41,7 +41,7 @@ enum key_type {
   KEY_TYPE_WORD, /* one of words */
   KEY_TYPE_RULE, /* rule.h */
   KEY_TYPE_PORT_MAP, /* PORT (a JSON number or text) or "HOSTPORT:PORT" */
-  KEY_TYPE_UPSTREAM, /* one of words, or an http:// URL */
+  KEY_TYPE_UPSTREAM, /* one of words, or a URL of upstream.h */
   KEY_TYPE_ENV_NAME, /* NAME or PREFIX* */
   KEY_TYPE_ENV_VALUE, /* text without NUL, under a NAME */
   KEY_TYPE_SIZE, /* bytes (a JSON number) or "4g" */

@@ -24,6 +24,10 @@
 #define LIMITS_FREE_PORT 1024 /* the first that an unprivileged program may listen on */
 #define LIMITS_RULE_PORTS 16 /* of one rule that the transparent path listens on */
 
+/* The proxy that the host has to use. */
+#define LIMITS_UPSTREAM_BYTES 1024 /* its URL, with user and password */
+#define LIMITS_NO_PROXY_BYTES 8192
+
 /* Plan. */
 #define LIMITS_PLAN_OPS 65536 /* operations of one plan */
 
@@ -34,6 +38,7 @@
 #define LIMITS_TLS_EXTENSIONS 128 /* extensions of one ClientHello */
 #define LIMITS_DNS_QUERY_BYTES 4096 /* one query to the stub */
 #define LIMITS_DNS_UDP_BYTES 1232 /* one answer over UDP: passes every path unfragmented (DNS flag day 2020) */
+#define LIMITS_PARENT_BYTES (16 * 1024) /* a parent proxy's answer to CONNECT */
 #define LIMITS_RELAY_BYTES \
   (64 * 1024) /* one read of a relay, and what it holds for a slow reader when bytes are short */
 #define LIMITS_SPLICE_BYTES (1024 * 1024) /* one move of a long stream, and the most that its slow reader leaves over */
@@ -60,6 +65,7 @@
 #define LIMITS_FIRST_MS 1000 /* for the first bytes of a transparent client that is refused, or the rest of a line */
 #define LIMITS_RESOLVE_MS 10000
 #define LIMITS_CONNECT_MS 15000 /* one address */
+#define LIMITS_PARENT_MS 60000 /* a parent proxy, from our request to its answer: it may have to connect first */
 #define LIMITS_IDLE_MS 3600000 /* a relay without a byte in either direction */
 #define LIMITS_HALF_CLOSED_MS 300000 /* the same, once one side has ended its direction */
 #define LIMITS_LINGER_MS 2000 /* for the client to read a last answer and close */

@@ -19,6 +19,7 @@ libpolicy_a_SOURCES = \
   policy/request.c policy/request.h \
   policy/rule.c policy/rule.h \
   policy/rule_object.c policy/rule_object.h \
+  policy/upstream.c policy/upstream.h \
   policy/validate.c policy/validate.h \
   policy/value.c policy/value.h
 

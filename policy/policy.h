@@ -125,7 +125,7 @@ struct policy {
   struct policy_port_maps publish;
   struct policy_paths unix_sockets;
   enum policy_upstream upstream;
-  char *upstream_url; /* POLICY_UPSTREAM_URL only */
+  char *upstream_url; /* POLICY_UPSTREAM_URL only; may hold a password */
 
   struct policy_paths env_pass; /* names, or prefixes ending in '*' (text holds the pattern) */
   struct policy_env_sets env_set;

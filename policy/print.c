@@ -7,6 +7,7 @@
 #include "policy/print.h"
 
 #include "policy/fields.h"
+#include "policy/limits.h"
 #include "policy/rule.h"
 
 #include <inttypes.h>
@@ -156,12 +157,27 @@ static void print_limit(struct print *print, const struct key *key, uint64_t num
     buf_printf(print->out, "%" PRIu64, number);
 }
 
+/* Never user and password. What a person gets has a mark in their place, which no policy takes back; what the proxy
+ * gets has none, since it does not use this value. */
 static void print_upstream(struct print *print)
 {
   const struct policy *policy = &print->policy;
-  const char *word = policy->upstream == POLICY_UPSTREAM_NONE ? "none" : "env";
+  buf_autofree struct buf shown = BUF_INIT(2 * LIMITS_UPSTREAM_BYTES);
+  struct span url = span_of(policy->upstream_url);
+  size_t at = span_find_last(url, '@');
 
-  print_text(print, policy->upstream == POLICY_UPSTREAM_URL ? policy->upstream_url : word);
+  if (policy->upstream != POLICY_UPSTREAM_URL) {
+    print_text(print, policy->upstream == POLICY_UPSTREAM_NONE ? "none" : "env");
+    return;
+  }
+  /* The value was parsed once: what stands before the last '@' is scheme, user and password. */
+  if (at < url.len) {
+    buf_append(&shown, span_sub(url, 0, span_find(url, '/') + 2));
+    if (!print->with_origins)
+      buf_append_str(&shown, "***@");
+    buf_append(&shown, span_sub(url, at + 1, url.len));
+  }
+  print_text(print, at < url.len ? shown.data : policy->upstream_url);
 }
 
 /* A descriptor means something to this run alone, so a policy that a person may save leaves it out. */

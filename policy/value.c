@@ -6,6 +6,7 @@
 #include "policy/host.h"
 #include "policy/limits.h"
 #include "policy/rule.h"
+#include "policy/upstream.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -102,40 +103,20 @@ static int value_check_published(const struct policy_port_map *map, struct err *
   return 0;
 }
 
-/* http://[USER[:PASSWORD]@]HOST:PORT[/] */
-static int value_upstream_url(struct span url, struct err *err)
-{
-  struct span rest = span_sub(url, strlen("http://"), url.len);
-  size_t at = span_find_last(rest, '@');
-  struct host host;
-  uint16_t port;
-
-  for (size_t i = 0; i < url.len; i++)
-    if ((unsigned char)url.ptr[i] <= 0x20 || (unsigned char)url.ptr[i] >= 0x7f)
-      return err_set(err, EINVAL, "a space, control byte or byte that is not ASCII in a URL; escape it as %%XX");
-  if (at < rest.len)
-    rest = span_sub(rest, at + 1, rest.len);
-  if (span_ends_with(rest, SPAN("/")))
-    rest.len--;
-  return host_parse_target(rest, 0, err, &host, &port);
-}
-
 int value_upstream(const char *text, struct err *err, enum policy_upstream *ret_kind, char **ret_url)
 {
   struct span url = span_of(text);
+  struct upstream upstream;
   char *copy;
-  int r;
 
-  if (strcmp(text, "none") == 0 || strcmp(text, "env") == 0) {
-    *ret_kind = text[0] == 'n' ? POLICY_UPSTREAM_NONE : POLICY_UPSTREAM_ENV;
+  if (!text || strcmp(text, "none") == 0 || strcmp(text, "env") == 0) {
+    *ret_kind = text && text[0] == 'e' ? POLICY_UPSTREAM_ENV : POLICY_UPSTREAM_NONE;
     *ret_url = NULL;
     return 0;
   }
-  if (!span_starts_with(url, SPAN("http://")))
-    return err_set(err, EINVAL, "neither a known word nor a URL; write env, none or http://[USER:PASSWORD@]HOST:PORT");
-  r = value_upstream_url(url, err);
-  if (r < 0)
-    return r;
+  if (upstream_parse(url, false, err, &upstream) < 0)
+    return -EINVAL;
+  mem_wipe(&upstream, sizeof upstream);
   if (span_ends_with(url, SPAN("/")))
     url.len--;
   copy = mem_strndup(url.ptr, url.len);

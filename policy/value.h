@@ -19,7 +19,7 @@ int value_number(const struct key *key, const char *text, struct err *err, uint6
 /* KEY_TYPE_PORT_MAP; the origin is left alone. */
 int value_port_map(const char *text, struct err *err, struct policy_port_map *ret_map);
 
-/* KEY_TYPE_UPSTREAM: *ret_url is NULL unless the kind is POLICY_UPSTREAM_URL; caller frees. */
+/* KEY_TYPE_UPSTREAM; null is none. *ret_url is NULL unless the kind is POLICY_UPSTREAM_URL; caller frees. */
 int value_upstream(const char *text, struct err *err, enum policy_upstream *ret_kind, char **ret_url);
 
 /* KEY_TYPE_FILE: canonical path or "fd:N"; NULL for NULL. Caller frees. */

@@ -85,6 +85,7 @@ static const char *verdict_word(enum audit_verdict verdict)
 static void append_target(const struct audit_record *record, struct buf *out)
 {
   buf_autofree struct buf ip = BUF_INIT(64);
+  buf_autofree struct buf parent = BUF_INIT(512);
 
   append_text(out, "host", record->host);
   if (record->port)
@@ -92,6 +93,10 @@ static void append_target(const struct audit_record *record, struct buf *out)
   if (record->ip) {
     addr_print(record->ip, &ip);
     append_text(out, "ip", buf_span(&ip));
+  }
+  if (record->upstream) {
+    upstream_print(record->upstream, &parent);
+    append_text(out, "parent", buf_span(&parent));
   }
 }
 

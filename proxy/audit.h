@@ -7,6 +7,7 @@
 #define SBX_PROXY_AUDIT_H
 
 #include "policy/decide.h"
+#include "policy/upstream.h"
 
 struct audit;
 
@@ -23,7 +24,8 @@ struct audit_record {
   enum reason reason;
   struct span host; /* as the client named it; canonical where it could be parsed; empty when unknown */
   uint16_t port; /* 0 when unknown */
-  const struct addr *ip; /* the address dialled, or NULL */
+  const struct addr *ip; /* the origin's, as far as it was resolved here, or NULL */
+  const struct upstream *upstream; /* the parent proxy that was used, or NULL */
   struct span method; /* requests only */
   struct span path; /* without the query; requests only */
   const struct policy_rule *rule; /* the rule that decided, or NULL */

@@ -15,6 +15,10 @@ unsigned denial_status(const struct verdict *verdict)
   case REASON_RESOLVE_FAILED:
   case REASON_CONNECT_REFUSED:
   case REASON_CONNECT_FAILED:
+  case REASON_PARENT_UNREACHABLE:
+  case REASON_PARENT_AUTH:
+  case REASON_PARENT_REFUSED:
+  case REASON_PARENT_BAD_REPLY:
   case REASON_UPSTREAM_CLOSED:
   case REASON_BAD_RESPONSE:
     return 502;

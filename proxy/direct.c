@@ -64,7 +64,8 @@ static void record(struct direct *direct)
                                               .verdict = direct->verdict,
                                               .host = &direct->host,
                                               .port = direct->port,
-                                              .ip = direct->reached.has_addr ? &direct->reached.addr : NULL,
+                                              .route = &direct->reached.route,
+                                              .cause = direct->reached.cause,
                                               .begun_ns = direct->begun_ns });
   direct->told = true;
 }
@@ -91,6 +92,7 @@ static void answer_http(struct direct *direct)
   struct conn *conn = direct->conn;
   struct span bytes = { .ptr = conn->proxy->scratch, .len = direct->first.len };
 
+  fixed.route = direct->reached.route;
   memcpy(fixed.cause, direct->reached.cause, sizeof fixed.cause);
   memcpy(conn->proxy->scratch, direct->first.data, bytes.len);
   direct->told = true; /* by the HTTP machine */
@@ -175,7 +177,7 @@ static void go_on(struct direct *direct)
                                 .host = direct->host,
                                 .port = direct->port,
                                 .verdict = direct->reached.verdict,
-                                .addr = direct->reached.addr,
+                                .route = direct->reached.route,
                                 .fd = direct->reached.fd,
                                 .begun_ns = direct->begun_ns,
                                 .blind = direct->blind };
@@ -293,7 +295,7 @@ static void reach(struct direct *direct)
   if (direct->handed_in)
     reach_forward(conn->proxy, direct->port, &direct->verdict, on_reached, direct, &direct->reach);
   else
-    reach_start(conn->proxy, &direct->host, direct->port, &direct->verdict, on_reached, direct, &direct->reach);
+    reach_start(conn->proxy, &direct->host, direct->port, false, &direct->verdict, on_reached, direct, &direct->reach);
   direct->starting = false;
   if (direct->has_reached)
     go_on(direct);

@@ -70,12 +70,14 @@ static void exchange_open(struct http *http)
 void http_record(struct http *http, const struct verdict *verdict)
 {
   struct span label = buf_span(&http->label);
+  const struct route *route = http->fixed.refused ? &http->fixed.route : http->dialled ? &http->origin_route : NULL;
   struct audit_record record = {
     .event = http->event,
     .via = http->is_fixed ? http->fixed.via : "http",
     .reason = verdict->reason,
     .port = http->has_host ? http->port : 0,
-    .ip = http->dialled ? &http->origin_addr : NULL,
+    .ip = route && route->has_addr ? &route->addr : NULL,
+    .upstream = route ? route->upstream : NULL,
     .method = span_sub(label, 0, http->method_len),
     .path = span_sub(label, http->method_len, label.len),
     .rule = verdict->rule,
@@ -192,15 +194,11 @@ void http_reach(struct http *http)
   http->has_reached = false;
   http->state = HTTP_REACH;
   loop_timer_stop(http->conn->timer);
-  reach_start(http->proxy, &http->host, http->port, &http->verdict, on_reached, http, &http->reach);
-}
-
-static bool origin_serves(const struct http *http)
-{
-  if (http->is_fixed)
-    return http->origin.fd >= 0;
-  return http->origin.fd >= 0 && !http->connect && http->origin_port == http->port &&
-         strcmp(http->origin_host.name, http->host.name) == 0;
+  if (http->parent)
+    reach_parent(http->proxy, http->parent, &http->verdict, on_reached, http, &http->reach);
+  else
+    reach_start(http->proxy, &http->host, http->port, !http->connect && !http->is_fixed, &http->verdict, on_reached,
+                http, &http->reach);
 }
 
 /* Judges a parsed request, whose head are the first len bytes of in, and sends it on its way. */
@@ -239,10 +237,11 @@ static void begin_request(struct http *http, const struct http_head *head, size_
 void http_obey(struct http *http, const char *cause)
 {
   if (!http->fixed.refused)
-    http_judge_request(http, origin_serves(http) ? &http->origin_addr : NULL);
+    http_judge_request(http,
+                       http_exchange_serves(http) && http->origin_route.has_addr ? &http->origin_route.addr : NULL);
   if (http->fixed.refused || !http->verdict.allow)
     answer(http, &http->verdict, SPAN(""), 0, cause);
-  else if (origin_serves(http))
+  else if (http_exchange_serves(http))
     http_exchange_begin(http);
   else
     http_reach(http);
@@ -310,8 +309,9 @@ static bool step_reach(struct http *http)
   if (!http->has_reached)
     return http_listen(http);
   http->has_reached = false;
-  http->dialled = result->has_addr;
-  http->origin_addr = result->addr;
+  http->dialled = result->route.has_addr || result->route.upstream;
+  http->origin_route = result->route;
+  http->origin_parent = http->parent;
   if (result->fd < 0) {
     answer(http, &result->verdict, SPAN(""), 0, result->cause);
     return true;
@@ -329,7 +329,7 @@ static bool step_reach(struct http *http)
   http->origin_host = http->host;
   http->origin_port = http->port;
   if (http->verdict.request_rule)
-    http_judge_request(http, &result->addr);
+    http_judge_request(http, result->route.has_addr ? &result->route.addr : NULL);
   if (http->verdict.allow)
     http_exchange_begin(http);
   else
@@ -346,7 +346,7 @@ static void become_tunnel(struct http *http)
                                 .host = http->host,
                                 .port = http->port,
                                 .verdict = http->reached.verdict,
-                                .addr = http->origin_addr,
+                                .route = http->origin_route,
                                 .fd = http->reached.fd,
                                 .first = buf_span(&http->in),
                                 .begun_ns = http->begun_ns };
@@ -564,7 +564,7 @@ void http_fixed_start(struct conn *conn, const struct http_fixed *fixed, struct 
     sock_move(origin, on_ready, http, &http->origin);
     http->origin_host = fixed->host;
     http->origin_port = fixed->port;
-    http->origin_addr = fixed->addr;
+    http->origin_route = fixed->route;
   }
   loop_timer_set(conn->timer, fixed->refused ? LIMITS_FIRST_MS : LIMITS_HEAD_MS);
   begin(http, bytes, NULL);

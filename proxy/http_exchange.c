@@ -72,13 +72,29 @@ static void note_activity(struct http *http)
   http->active_ms = loop_now_ms(http->proxy->loop);
 }
 
+const struct upstream *http_exchange_parent(const struct http *http)
+{
+  const struct upstream *upstream =
+      http->is_fixed || http->upgrade ? NULL : upstream_find(&http->proxy->upstreams, &http->host, http->port, true);
+
+  return upstream && upstream->kind == UPSTREAM_HTTP ? upstream : NULL;
+}
+
+bool http_exchange_serves(const struct http *http)
+{
+  if (http->is_fixed)
+    return http->origin.fd >= 0;
+  return http->origin.fd >= 0 && !http->connect && http->origin_parent == http->parent &&
+         http->origin_port == http->port && strcmp(http->origin_host.name, http->host.name) == 0;
+}
+
 void http_exchange_begin(struct http *http)
 {
   bool more = !http->request_body.done && http->in.len > 0;
   int r;
 
   http->state = HTTP_EXCHANGE;
-  http->dialled = true;
+  http->dialled = http->origin_route.has_addr || http->origin_route.upstream;
   http->origin_scan = (struct http_scan){ 0 };
   note_activity(http);
   loop_timer_set(http->conn->timer, LIMITS_IDLE_MS);
@@ -224,6 +240,16 @@ static void take_final(struct http *http, const struct http_head *head, size_t l
     http_drop(http, &http->origin_in, len);
 }
 
+/* To the command this status would mean that its own proxy wants a password. */
+static void fail_parent_auth(struct http *http)
+{
+  buf_autofree struct buf cause = BUF_INIT(REACH_CAUSE_BYTES);
+
+  upstream_print(http->origin_parent, &cause);
+  buf_append_str(&cause, ": it answered 407");
+  http_fail(http, REASON_PARENT_AUTH, cause.data);
+}
+
 static void take_response(struct http *http, size_t len)
 {
   struct http_head head;
@@ -238,6 +264,8 @@ static void take_response(struct http *http, size_t len)
     r = err_set(&err, EBADMSG, "it is chunked, which a client of HTTP/1.0 cannot read");
   if (r < 0)
     http_fail(http, REASON_BAD_RESPONSE, err.message);
+  else if (http->origin_parent && head.status == 407)
+    fail_parent_auth(http);
   else if (head.status < 200)
     take_interim(http, &head, len);
   else

@@ -6,20 +6,21 @@
 #include "proxy/conn.h"
 #include "proxy/http_head.h"
 #include "proxy/http_target.h"
+#include "proxy/reach.h"
 
 struct http_fixed {
   struct host host;
   uint16_t port;
   const char *via; /* the front, for the audit */
-  struct addr addr; /* of the origin, where it is connected */
+  struct route route; /* to the origin, where it is connected or was tried */
   struct verdict once; /* where it allows: the user has allowed the target once, for this connection */
   bool refused; /* every request is answered with refusal: denied by the policy, or not to be reached */
   struct verdict refusal;
-  char cause[128]; /* in a few words, or "" */
+  char cause[REACH_CAUSE_BYTES]; /* in a few words, or "" */
 };
 
 /* Serves the connection from here on: bytes (at most LIMITS_HTTP_HEAD_BYTES) is what the client has sent. Takes *origin
- * over, which is connected to fixed->addr; NULL where fixed->refused. May end the connection. */
+ * over, which is connected by fixed->route; NULL where fixed->refused. May end the connection. */
 void http_fixed_start(struct conn *conn, const struct http_fixed *fixed, struct sock *origin, struct span bytes);
 
 /* Finds the target of a request on such a connection. In origin-form it is the fixed one; in absolute-form it must be;

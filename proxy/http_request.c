@@ -32,13 +32,15 @@ void http_request_note(struct http *http, const struct http_head *head, const st
   http->can_retry = http->request_body.done && !http->upgrade && is_repeatable(head->method);
   http->close_client = http->old_client || http_head_lists(head, "connection", SPAN("close")) ||
                        http_head_lists(head, "proxy-connection", SPAN("close"));
+  http->parent = NULL;
   if (http->connect) {
     http->event = "connect";
     return;
   }
   /* A path that is cut here is one byte too long to be judged. */
   buf_append(&http->label, span_sub(path, 0, HTTP_LABEL_BYTES + 1));
-  http_rewrite_request(head, target, &http->request);
+  http->parent = http_exchange_parent(http);
+  http_rewrite_request(head, target, http->parent, &http->request);
 }
 
 int http_request_check(struct http *http, const struct http_head *head, struct err *err, struct http_target *ret_target,

@@ -155,22 +155,35 @@ static void append_path(const struct http_head *head, const struct http_target *
   buf_append(out, target->path);
 }
 
-void http_rewrite_request(const struct http_head *head, const struct http_target *target, struct buf *out)
+/* HOST, and PORT where it is not the scheme's. */
+static void append_authority(const struct http_target *target, struct buf *out)
 {
   bool v6 = target->host.kind == HOST_ADDR && target->host.addr.family == ADDR_V6;
 
+  if (target->port != HTTP_PORT)
+    host_print_target(&target->host, target->port, out);
+  else
+    buf_printf(out, "%s%s%s", v6 ? "[" : "", target->host.name, v6 ? "]" : "");
+}
+
+void http_rewrite_request(const struct http_head *head, const struct http_target *target, const struct upstream *parent,
+                          struct buf *out)
+{
   buf_append(out, head->method);
   buf_append_byte(out, ' ');
-  append_path(head, target, out);
-  /* A client of HTTP/1.0 could not read a chunked answer: its version is passed on. */
-  buf_printf(out, " HTTP/1.%u\r\n", head->minor);
-  if (target->port != HTTP_PORT) {
-    buf_append_str(out, "Host: ");
-    host_print_target(&target->host, target->port, out);
-    buf_append_str(out, "\r\n");
-  } else {
-    buf_printf(out, "Host: %s%s%s\r\n", v6 ? "[" : "", target->host.name, v6 ? "]" : "");
+  if (parent) {
+    buf_append_str(out, "http://");
+    append_authority(target, out);
   }
+  /* The server as a whole is a URL without a path (RFC 9112, 3.2.4). */
+  if (!parent || target->path.len || !span_equal(head->method, SPAN("OPTIONS")))
+    append_path(head, target, out);
+  /* A client of HTTP/1.0 could not read a chunked answer: its version is passed on. */
+  buf_printf(out, " HTTP/1.%u\r\nHost: ", head->minor);
+  append_authority(target, out);
+  buf_append_str(out, "\r\n");
+  if (parent)
+    parent_append_authorization(parent, out);
   append_fields(head, true, false, out);
   if (http_rewrite_wants_upgrade(head))
     append_upgrade(head, out);

@@ -11,6 +11,7 @@
 #include "base/buf.h"
 #include "proxy/http_head.h"
 #include "proxy/http_target.h"
+#include "proxy/parent_reply.h"
 
 /* Checks what the rewriting relies on: exactly one well-formed Host (none is allowed in HTTP/1.0), and a Connection
  * header that neither names a field which frames or routes the message nor has more than 32 elements. 0 or -EBADMSG. */
@@ -25,8 +26,10 @@ bool http_rewrite_wants_upgrade(const struct http_head *head);
  * or NULL. */
 const char *http_rewrite_hides(const struct http_head *head);
 
-/* Appends the origin-form request for target. Look at buf_error afterwards. */
-void http_rewrite_request(const struct http_head *head, const struct http_target *target, struct buf *out);
+/* Appends the request for target: in origin-form; or, for a parent proxy, in absolute-form with its login. Look at
+ * buf_error afterwards. */
+void http_rewrite_request(const struct http_head *head, const struct http_target *target, const struct upstream *parent,
+                          struct buf *out);
 
 /* Appends the response head.
  * close     the connection to the client ends after this response: say so

@@ -41,7 +41,8 @@ struct http {
   struct sock origin; /* kept between the requests for one target */
   struct host origin_host; /* what it was dialled for */
   uint16_t origin_port;
-  struct addr origin_addr;
+  struct route origin_route;
+  const struct upstream *origin_parent; /* it is no origin, but this parent proxy */
   struct verdict once; /* where it allows: the user has allowed once_host and once_port once, for this connection */
   struct host once_host;
   uint16_t once_port;
@@ -75,7 +76,8 @@ struct http {
   struct reach *reach;
   struct reach_result reached;
   bool has_reached;
-  bool dialled; /* origin_addr is what this exchange talked to */
+  bool dialled; /* origin_route is how this exchange got there */
+  const struct upstream *parent; /* the request goes to this parent proxy in absolute-form; NULL: to the origin */
   uint64_t up;
   uint64_t down;
   uint64_t begun_ns;
@@ -137,6 +139,12 @@ bool http_listen(struct http *http);
 /* Drops consumed bytes of in. */
 void http_drop(struct http *http, struct buf *in, size_t count);
 
+/* The parent proxy that gets the request as it is, in absolute-form; or NULL. Many refuse CONNECT to other ports than
+ * 443, and serve http:// URLs only when they see the request. One that asks for another protocol is better off in a
+ * tunnel, which no parent has to understand. */
+const struct upstream *http_exchange_parent(const struct http *http);
+/* Whether the connection that is open serves the request too. */
+bool http_exchange_serves(const struct http *http);
 /* Sends the request's head to the origin. */
 void http_exchange_begin(struct http *http);
 /* Moves what there is to move, a bounded amount. True when it did something. */

@@ -27,10 +27,13 @@ libproxy_a_SOURCES = \
   proxy/loop.c proxy/loop.h \
   proxy/names.c proxy/names.h \
   proxy/notify.c proxy/notify.h \
+  proxy/parent.c proxy/parent.h \
+  proxy/parent_reply.c proxy/parent_reply.h \
   proxy/proxy.h \
   proxy/publish.c proxy/publish.h \
   proxy/reach.c proxy/reach.h \
   proxy/relay.c proxy/relay.h \
+  proxy/route.h \
   proxy/resolve.c proxy/resolve.h \
   proxy/sniff.c proxy/sniff.h \
   proxy/sock.c proxy/sock.h \

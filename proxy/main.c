@@ -4,7 +4,7 @@
  * main() calls the stages in order; nothing is read from the sandbox before the last of them is done.
  *
  *   1. confine_start      nothing of the caller is left but descriptors 0-3
- *   2. receive            START: the policy, the audit file, the listeners
+ *   2. receive            START: the policy, the audit file, the listeners; PARENTS
  *   3. confine_rings      before libuv looks for io_uring
  *   4. set up             every file is read and every object made that needs the file system: policy, resolver, loop
  *   5. confine_privilege, confine_filter
@@ -98,6 +98,35 @@ static int receive_start(struct program *program, struct err *err)
   return 0;
 }
 
+static int take_parent(const char *url, size_t size, struct err *err, struct upstream *ret_upstream)
+{
+  size_t len = strnlen(url, size);
+
+  return len ? upstream_parse((struct span){ .ptr = url, .len = len }, true, err, ret_upstream) : 0;
+}
+
+/* They hold passwords: only what upstream_parse() makes of them is kept. */
+static int receive_parents(struct program *program, struct err *err)
+{
+  struct upstreams *upstreams = &program->proxy.upstreams;
+  struct control_parents parents = { .type = 0 };
+  size_t count = 0;
+  ssize_t n = program->start.parents ? scm_recv(CONTROL_FD, &parents, sizeof parents, NULL, &count) : 0;
+  int r;
+
+  if (!program->start.parents)
+    return 0;
+  if (n != (ssize_t)sizeof parents || parents.type != CONTROL_PARENTS)
+    return err_set(err, EPROTO, "control: the second message is not a well-formed PARENTS");
+  r = take_parent(parents.http, sizeof parents.http, err, &upstreams->http);
+  if (r == 0)
+    r = take_parent(parents.other, sizeof parents.other, err, &upstreams->other);
+  parents.no_proxy[sizeof parents.no_proxy - 1] = '\0';
+  memcpy(upstreams->no_proxy, parents.no_proxy, sizeof upstreams->no_proxy);
+  mem_wipe(&parents, sizeof parents);
+  return r < 0 ? err_wrap(err, "parent proxy") : 0;
+}
+
 static int read_policy(struct program *program, struct err *err)
 {
   buf_autofree struct buf text = BUF_INIT(LIMITS_POLICY_PRINT_BYTES);
@@ -171,6 +200,8 @@ static int prepare(struct program *program, struct err *err)
   int r = receive_start(program, err);
 
   if (r == 0)
+    r = receive_parents(program, err);
+  if (r == 0)
     r = set_up(program, err);
   if (r == 0)
     r = confine_privilege(err);
@@ -214,6 +245,7 @@ static void program_free(struct program *program)
   policy_free(program->policy);
   for (size_t i = 0; i < program->fd_count; i++)
     fd_close(&program->fds[i]);
+  mem_wipe(&program->proxy.upstreams, sizeof program->proxy.upstreams);
   free(program);
 }
 

@@ -22,7 +22,10 @@ void notify_denied(int control, const struct denial *denial)
   copy_text(message.host, sizeof message.host, denial->host ? span_of(denial->host->name) : denial->host_text);
   denial_request(denial, &request);
   copy_text(message.request, sizeof message.request, buf_span(&request));
-  denial_fix(denial, &fix);
+  if (denial->verdict.allow)
+    buf_append_str(&fix, denial->cause ? denial->cause : "");
+  else
+    denial_fix(denial, &fix);
   copy_text(message.fix, sizeof message.fix, buf_span(&fix));
   (void)send(control, &message, sizeof message, MSG_DONTWAIT | MSG_NOSIGNAL);
 }

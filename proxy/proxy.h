@@ -3,6 +3,7 @@
 #define SBX_PROXY_PROXY_H
 
 #include "policy/policy.h"
+#include "policy/upstream.h"
 #include "proxy/audit.h"
 #include "proxy/loop.h"
 #include "proxy/resolve.h"
@@ -19,6 +20,7 @@ struct stub_client;
 struct proxy {
   struct loop *loop;
   const struct policy *policy; /* as it is now: an answer of the user replaces it by a wider one */
+  struct upstreams upstreams; /* proxies that the host has to use; of kind UPSTREAM_NONE where there are none */
   struct audit *audit;
   int control; /* the socket to sbx */
   struct loop_io *control_io;

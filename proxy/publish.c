@@ -44,7 +44,8 @@ static void record(struct publish *publish)
                                                .verdict = publish->verdict,
                                                .host = &publish->host,
                                                .port = publish->conn->port,
-                                               .begun_ns = publish->begun_ns });
+                                               .begun_ns = publish->begun_ns,
+                                               .quiet = true });
   publish->told = true;
 }
 
@@ -72,7 +73,7 @@ static void on_dialled(void *data, const struct dial_result *result)
                                 .host = publish->host,
                                 .port = conn->port,
                                 .verdict = publish->verdict,
-                                .addr = result->addr,
+                                .route = { .has_addr = true, .addr = result->addr },
                                 .fd = result->fd,
                                 .begun_ns = publish->begun_ns,
                                 .blind = true };

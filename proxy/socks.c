@@ -62,7 +62,8 @@ static void record(struct socks *socks)
                                              .verdict = socks->verdict,
                                              .host = socks->has_request ? &socks->request.host : NULL,
                                              .port = socks->request.port,
-                                             .ip = socks->reached.has_addr ? &socks->reached.addr : NULL,
+                                             .route = &socks->reached.route,
+                                             .cause = socks->reached.cause,
                                              .begun_ns = socks->begun_ns });
   socks->told = true;
 }
@@ -108,7 +109,7 @@ static void become_tunnel(struct socks *socks)
                                 .host = socks->request.host,
                                 .port = socks->request.port,
                                 .verdict = socks->reached.verdict,
-                                .addr = socks->reached.addr,
+                                .route = socks->reached.route,
                                 .fd = socks->reached.fd,
                                 .first = { .ptr = socks->input + socks->used, .len = socks->len - socks->used },
                                 .begun_ns = socks->begun_ns };
@@ -149,7 +150,7 @@ static void reach(struct socks *socks)
   sock_watch(&conn->client, false);
   loop_timer_stop(conn->timer); /* the dial has its own deadline */
   socks->starting = true;
-  reach_start(conn->proxy, &socks->request.host, socks->request.port, &socks->verdict, on_reached, socks,
+  reach_start(conn->proxy, &socks->request.host, socks->request.port, false, &socks->verdict, on_reached, socks,
               &socks->reach);
   socks->starting = false;
   if (socks->has_reached)

@@ -16,7 +16,8 @@ void tell(struct proxy *proxy, const struct tell *what)
     .host = span_of(what->host ? what->host->name : NULL),
     .port = what->port,
     .method = span_of(what->method),
-    .ip = what->ip,
+    .ip = what->route && what->route->has_addr ? &what->route->addr : NULL,
+    .upstream = what->route ? what->route->upstream : NULL,
     .rule = verdict->rule,
     .asked = verdict->asked,
     .up = what->up,
@@ -25,8 +26,11 @@ void tell(struct proxy *proxy, const struct tell *what)
   };
 
   /* A failure, too: a reset or a code is all that a client of these fronts has been told. */
-  if (record.verdict != AUDIT_ALLOW)
-    notify_denied(proxy->control, &(struct denial){ .verdict = *verdict, .host = what->host, .port = what->port });
+  if (record.verdict != AUDIT_ALLOW && !what->quiet)
+    notify_denied(proxy->control, &(struct denial){ .verdict = *verdict,
+                                                    .host = what->host,
+                                                    .port = what->port,
+                                                    .cause = record.upstream && verdict->allow ? what->cause : NULL });
   audit_write(proxy->audit, &record);
 }
 

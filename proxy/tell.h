@@ -4,6 +4,7 @@
 #define SBX_PROXY_TELL_H
 
 #include "proxy/proxy.h"
+#include "proxy/route.h"
 
 struct tell {
   const char *event; /* as audit.h has it */
@@ -12,10 +13,12 @@ struct tell {
   struct verdict verdict;
   const struct host *host; /* NULL when the client named none that parses */
   uint16_t port; /* 0 when unknown */
-  const struct addr *ip; /* the address dialled, or NULL */
+  const struct route *route; /* or NULL: none was tried */
+  const char *cause; /* of a failure, in a few words, or NULL */
   uint64_t up;
   uint64_t down;
   uint64_t begun_ns;
+  bool quiet; /* not for the summary */
 };
 
 void tell(struct proxy *proxy, const struct tell *what);

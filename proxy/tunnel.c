@@ -37,7 +37,7 @@ struct tunnel {
   struct host host;
   uint16_t port;
   struct verdict verdict;
-  struct addr addr;
+  struct route route;
   uint64_t begun_ns;
   struct identity identity;
   bool waiting; /* a part of the first bytes is there */
@@ -59,7 +59,7 @@ static void record(struct tunnel *tunnel, const struct verdict *verdict)
                                         .verdict = *verdict,
                                         .host = &tunnel->host,
                                         .port = tunnel->port,
-                                        .ip = &tunnel->addr,
+                                        .route = &tunnel->route,
                                         .up = tunnel->relay.up,
                                         .down = tunnel->relay.down,
                                         .begun_ns = tunnel->begun_ns });
@@ -98,7 +98,7 @@ static void refuse(struct tunnel *tunnel, const struct verdict *verdict)
 
 static void become_http(struct tunnel *tunnel, struct span bytes)
 {
-  struct http_fixed fixed = { .host = tunnel->host, .port = tunnel->port, .via = tunnel->via, .addr = tunnel->addr };
+  struct http_fixed fixed = { .host = tunnel->host, .port = tunnel->port, .via = tunnel->via, .route = tunnel->route };
 
   if (tunnel->verdict.asked == DECIDE_ASKED_ONCE)
     fixed.once = tunnel->verdict;
@@ -209,7 +209,7 @@ void tunnel_start(struct conn *conn, const struct tunnel_start *start)
   tunnel->host = start->host;
   tunnel->port = start->port;
   tunnel->verdict = start->verdict;
-  tunnel->addr = start->addr;
+  tunnel->route = start->route;
   tunnel->begun_ns = start->begun_ns;
   tunnel->relay.proxy = conn->proxy;
   conn_serve(conn, &server, tunnel);

@@ -3,6 +3,7 @@
 #define SBX_PROXY_TUNNEL_H
 
 #include "proxy/conn.h"
+#include "proxy/route.h"
 
 struct tunnel_start {
   const char *via; /* the front, for the audit */
@@ -10,7 +11,7 @@ struct tunnel_start {
   struct host host; /* the target */
   uint16_t port;
   struct verdict verdict;
-  struct addr addr; /* what was dialled */
+  struct route route; /* how it was reached */
   int fd; /* connected to it */
   struct span first; /* what the client has sent through the tunnel already */
   uint64_t begun_ns;

@@ -5,23 +5,11 @@
 
 #include <errno.h>
 
-/* What the policy may ask for in a later version is refused now rather than left out in silence. */
-static int refuse_unbuilt(const struct policy *policy, struct err *err)
-{
-  if (policy->upstream == POLICY_UPSTREAM_URL)
-    return err_set(err, ENOTSUP, "network.upstreamProxy with a URL is not available in this version; take it out");
-  return 0;
-}
-
 int planning_begin(struct context *context, char *const *args, struct err *err, struct plan *plan)
 {
-  int r = refuse_unbuilt(context->policy, err);
+  int r = facts_read_files(err, &context->facts);
 
-  if (r == 0)
-    r = facts_read_files(err, &context->facts);
-  if (r == 0)
-    r = plan_begin(context->policy, &context->facts, args, err, plan);
-  return r;
+  return r < 0 ? r : plan_begin(context->policy, &context->facts, args, err, plan);
 }
 
 int planning_finish(struct context *context, struct err *err, struct plan *plan, bool *ret_command)

@@ -84,6 +84,8 @@ int plan_build(const struct policy *policy, const struct facts *facts, struct er
   if (r == 0)
     r = build_publish(policy, err, plan);
   if (r == 0)
+    r = build_upstream(policy, facts, err, plan);
+  if (r == 0)
     r = build_env(policy, facts, err, plan);
   if (r == 0)
     r = build_idle(policy, facts, err, plan);

@@ -35,6 +35,7 @@ int build_protect(const struct policy *policy, const struct facts *facts, struct
 int build_hide(const struct policy *policy, const struct facts *facts, struct err *err, struct plan *plan);
 int build_network(const struct policy *policy, struct err *err, struct plan *plan);
 int build_publish(const struct policy *policy, struct err *err, struct plan *plan);
+int build_upstream(const struct policy *policy, const struct facts *facts, struct err *err, struct plan *plan);
 int build_env(const struct policy *policy, const struct facts *facts, struct err *err, struct plan *plan);
 int build_idle(const struct policy *policy, const struct facts *facts, struct err *err, struct plan *plan);
 

@@ -1,6 +1,14 @@
 #include "plan/plan.h"
 
 #include <stdlib.h>
+#include <string.h>
+
+static void free_secret(char *text)
+{
+  if (text)
+    mem_wipe(text, strlen(text));
+  free(text);
+}
 
 void plan_free(struct plan *plan)
 {
@@ -18,6 +26,9 @@ void plan_free(struct plan *plan)
   strv_free(&plan->private_mounts);
   strv_free(&plan->notes);
   strv_free(&plan->warnings);
+  free_secret(plan->upstream.http);
+  free_secret(plan->upstream.other);
+  free(plan->upstream.no_proxy);
   free(plan->program);
   free(plan->cwd);
   free(plan->workspace);

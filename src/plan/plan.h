@@ -99,6 +99,13 @@ struct plan_publishes {
   size_t count;
 };
 
+/* The proxy that the host has to use, as URLs that upstream_parse() takes; they may hold a password. NULL: none. */
+struct plan_upstream {
+  char *http; /* for http:// requests and port 80 */
+  char *other;
+  char *no_proxy; /* NULL: names nothing */
+};
+
 struct plan_limits {
   uint64_t memory_bytes; /* 0: none; so the next three */
   uint64_t cpu_milli;
@@ -116,6 +123,7 @@ struct plan {
   uint16_t http_port; /* PLAN_NETWORK_PROXY: where the proxy's HTTP front listens inside */
   struct plan_listeners listeners; /* PLAN_NETWORK_PROXY */
   struct plan_publishes publishes; /* PLAN_NETWORK_PROXY */
+  struct plan_upstream upstream; /* PLAN_NETWORK_PROXY */
   bool scope_abstract; /* abstract sockets of the host's network namespace are out of reach (Landlock) */
   bool new_session;
   struct syscalls_options syscalls;

@@ -1,8 +1,34 @@
 #include "plan/print.h"
 
+#include "policy/upstream.h"
+
 static const char *network_name(enum plan_network network)
 {
   return network == PLAN_NETWORK_HOST ? "host" : network == PLAN_NETWORK_PROXY ? "proxy" : "none";
+}
+
+/* Without user and password. "" for none. */
+static void append_upstream(const char *url, struct buf *out)
+{
+  struct upstream upstream;
+
+  if (!url || upstream_parse(span_of(url), true, NULL, &upstream) < 0)
+    return;
+  upstream_print(&upstream, out);
+  mem_wipe(&upstream, sizeof upstream);
+}
+
+static void print_upstreams(const struct plan_upstream *upstream, struct buf *out)
+{
+  if (upstream->other) {
+    buf_append_str(out, "\nnetwork  through the proxy ");
+    append_upstream(upstream->other, out);
+  }
+  if (upstream->http && (!upstream->other || strcmp(upstream->http, upstream->other) != 0)) {
+    buf_append_str(out, "\nnetwork  through the proxy ");
+    append_upstream(upstream->http, out);
+    buf_append_str(out, " for http:// and port 80");
+  }
 }
 
 /* Values may be secrets, and plans are shown to others. */
@@ -47,6 +73,7 @@ void plan_print(const struct plan *plan, struct buf *out)
   for (size_t i = 0; i < plan->publishes.count; i++)
     buf_printf(out, "\nnetwork  port %u of the host's loopback leads to port %u inside",
                (unsigned)plan->publishes.items[i].host_port, (unsigned)plan->publishes.items[i].port);
+  print_upstreams(&plan->upstream, out);
   buf_printf(out, "\nsyscalls nesting %s, ptrace %s, i386 %s\n", plan->syscalls.nesting ? "on" : "off",
              plan->syscalls.ptrace ? "on" : "off", plan->syscalls.foreign ? "on" : "off");
   print_limits(&plan->limits, out);
@@ -126,7 +153,11 @@ void plan_print_json(const struct plan *plan, struct buf *out)
   for (size_t i = 0; i < plan->publishes.count; i++)
     buf_printf(out, "%s{\"hostPort\": %u, \"port\": %u}", i ? ", " : "", (unsigned)plan->publishes.items[i].host_port,
                (unsigned)plan->publishes.items[i].port);
-  buf_append_str(out, "],\n");
+  buf_append_str(out, "],\n  \"upstreamProxy\": {\"http\": \"");
+  append_upstream(plan->upstream.http, out);
+  buf_append_str(out, "\", \"other\": \"");
+  append_upstream(plan->upstream.other, out);
+  buf_append_str(out, "\"},\n");
   buf_printf(out, "  \"syscalls\": {\"nesting\": %s, \"ptrace\": %s, \"i386\": %s},\n",
              plan->syscalls.nesting ? "true" : "false", plan->syscalls.ptrace ? "true" : "false",
              plan->syscalls.foreign ? "true" : "false");

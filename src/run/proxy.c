@@ -74,11 +74,17 @@ static int spawn(struct proxy *proxy, int theirs, struct err *err)
   return spawn_program(&spawn, err, &proxy->pid);
 }
 
+static bool has_parents(const struct proxy *proxy)
+{
+  return proxy->request->plan->upstream.http || proxy->request->plan->upstream.other;
+}
+
 static int send_start(struct proxy *proxy, struct err *err)
 {
   const struct plan_listeners *plan = &proxy->request->plan->listeners;
   struct control_start start = { .type = CONTROL_START,
                                  .has_v6 = proxy->has_v6,
+                                 .parents = has_parents(proxy),
                                  .ask = proxy->request->ask.channel != ASK_NOBODY };
   fd_autoclose int policy = policy_memfd(proxy->grown ? proxy->grown : proxy->request->policy, err);
   fd_autoclose int audit = -1;
@@ -112,6 +118,20 @@ static int send_start(struct proxy *proxy, struct err *err)
   return r < 0 ? err_set_errno(err, -r, SBX_PROXY_NAME ": start message") : 0;
 }
 
+static int send_parents(struct proxy *proxy, struct err *err)
+{
+  const struct plan_upstream *upstream = &proxy->request->plan->upstream;
+  struct control_parents parents = { .type = CONTROL_PARENTS };
+  int r;
+
+  snprintf(parents.http, sizeof parents.http, "%s", upstream->http ? upstream->http : "");
+  snprintf(parents.other, sizeof parents.other, "%s", upstream->other ? upstream->other : "");
+  snprintf(parents.no_proxy, sizeof parents.no_proxy, "%s", upstream->no_proxy ? upstream->no_proxy : "");
+  r = scm_send(proxy->control, (struct span){ .ptr = (const char *)&parents, .len = sizeof parents }, NULL, 0);
+  mem_wipe(&parents, sizeof parents);
+  return r < 0 ? err_set_errno(err, -r, SBX_PROXY_NAME ": message of parents") : 0;
+}
+
 int proxy_start(struct proxy *proxy, struct err *err)
 {
   int ends[2];
@@ -125,6 +145,8 @@ int proxy_start(struct proxy *proxy, struct err *err)
   fd_close(&ends[1]);
   if (r == 0)
     r = send_start(proxy, err);
+  if (r == 0 && has_parents(proxy))
+    r = send_parents(proxy, err);
   if (r == 0)
     r = fd_set_nonblock(proxy->control, true);
   if (r < 0)

@@ -100,7 +100,10 @@ void summary_print(const struct summary *summary, enum run_summary mode, int exi
     denials += !is_failure(reason);
     log_line(LOG_NOTICE, "%s %lux %s%s (%s: %s)%s%s", is_failure(reason) ? "failed" : "denied", entry->count,
              host.data ? host.data : "", port, reason_word(reason), reason_text(reason),
-             *entry->fix ? "; to allow it: " : "", entry->fix);
+             !*entry->fix         ? ""
+             : is_failure(reason) ? "; "
+                                  : "; to allow it: ",
+             entry->fix);
   }
   if (summary->more)
     log_line(LOG_NOTICE, "denied %lux more", summary->more);

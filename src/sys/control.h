@@ -8,6 +8,8 @@
  *                                                                        (sealed memfd, canonical text with origins),
  *                                                                        the audit file (write-only, O_APPEND), then
  *                                                                        one listening socket per entry of fronts
+ *   sbx -> proxy CONTROL_PARENTS   once, after START, where that says    -
+ *                                  so: the only secret that is sent
  *   proxy -> sbx CONTROL_READY     once, after it has confined itself    -
  *   proxy -> sbx CONTROL_FAILED    instead of READY; then it exits       message
  *   proxy -> sbx CONTROL_DENIED    any time after READY, dropped when    -
@@ -46,6 +48,7 @@ enum control_type {
   CONTROL_MADE,
   CONTROL_ASK,
   CONTROL_ANSWER,
+  CONTROL_PARENTS,
 };
 
 enum control_front {
@@ -64,8 +67,17 @@ struct control_start {
   uint32_t fronts[CONTROL_FRONTS_MAX]; /* enum control_front of the listener in the same place */
   uint16_t ports[CONTROL_FRONTS_MAX]; /* CONTROL_FRONT_FORWARD and CONTROL_FRONT_PUBLISH only */
   uint32_t has_v6; /* IPv6 addresses are local to the sandbox as well */
+  uint32_t parents; /* CONTROL_PARENTS follows */
   uint32_t ask; /* the user can be asked about a target that no rule names */
   char run_id[CONTROL_RUN_ID_BYTES]; /* names the run in the audit; NUL-terminated */
+};
+
+/* The proxies that the host has to use: URLs in the form of policy/upstream.h, or "". NUL-terminated. */
+struct control_parents {
+  uint32_t type;
+  char http[1024]; /* for http:// requests and port 80 */
+  char other[1024];
+  char no_proxy[8192];
 };
 
 /* Asks for listeners of the transparent front inside, on one port of two synthetic addresses. */
@@ -98,7 +110,7 @@ struct control_denied {
   uint32_t port; /* 0 where the request named none */
   char host[256]; /* as the client named it, canonical where it could be parsed */
   char request[192]; /* what of a request was refused, "POST /path"; empty where the target itself was */
-  char fix[512]; /* decide_fix_request() */
+  char fix[512]; /* decide_fix_request(); of a failure the cause, where it is not plain from the reason */
 };
 
 /* Asks whether a target may be reached. */

@@ -45,7 +45,7 @@ static void check_request(struct span text)
   if (http_head_parse_request(text, NULL, &head) < 0 || http_rewrite_check_request(&head, NULL) < 0 ||
       http_body_of_request(&head, NULL, &body) < 0 || http_target_parse_absolute(head.target, NULL, &target) < 0)
     return;
-  http_rewrite_request(&head, &target, &out);
+  http_rewrite_request(&head, &target, NULL, &out);
   if (buf_error(&out))
     return;
   FUZZ_ASSERT(http_head_parse_request(buf_span(&out), NULL, &again) == 0 || again.field_count == LIMITS_HTTP_FIELDS);

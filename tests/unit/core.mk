@@ -17,6 +17,7 @@ EXTRA_DIST += \
   tests/unit/golden/publish.txt \
   tests/unit/golden/sockets.txt \
   tests/unit/golden/state-writable.txt \
+  tests/unit/golden/upstream.txt \
   tests/unit/golden/workspace-tmp.txt
 
 if HAVE_CMOCKA

@@ -17,6 +17,12 @@ tests_unit_test_policy_host_SOURCES = tests/unit/test_policy_host.c
 tests_unit_test_policy_host_CPPFLAGS = $(unit_cppflags)
 tests_unit_test_policy_host_LDADD = $(unit_policy_libs)
 
+check_PROGRAMS += tests/unit/test_policy_upstream
+TESTS += tests/unit/test_policy_upstream
+tests_unit_test_policy_upstream_SOURCES = tests/unit/test_policy_upstream.c
+tests_unit_test_policy_upstream_CPPFLAGS = $(unit_cppflags)
+tests_unit_test_policy_upstream_LDADD = $(unit_policy_libs)
+
 check_PROGRAMS += tests/unit/test_policy_rule
 TESTS += tests/unit/test_policy_rule
 tests_unit_test_policy_rule_SOURCES = tests/unit/test_policy_rule.c

@@ -65,6 +65,12 @@ tests_unit_test_proxy_man_SOURCES = tests/unit/test_proxy_man.c
 tests_unit_test_proxy_man_CPPFLAGS = $(unit_cppflags) -DMAN_DIR='"$(abs_top_srcdir)/man"'
 tests_unit_test_proxy_man_LDADD = $(unit_proxy_libs)
 
+check_PROGRAMS += tests/unit/test_proxy_parent
+TESTS += tests/unit/test_proxy_parent
+tests_unit_test_proxy_parent_SOURCES = tests/unit/test_proxy_parent.c
+tests_unit_test_proxy_parent_CPPFLAGS = $(unit_cppflags)
+tests_unit_test_proxy_parent_LDADD = $(unit_proxy_libs)
+
 check_PROGRAMS += tests/unit/test_proxy_socks5
 TESTS += tests/unit/test_proxy_socks5
 tests_unit_test_proxy_socks5_SOURCES = tests/unit/test_proxy_socks5.c

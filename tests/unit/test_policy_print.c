@@ -186,7 +186,7 @@ static char *random_policy(struct unit_random *random)
   append_list(random, "publish", &out);
   append_list(random, "unixSockets", &out);
   buf_printf(&out, "\"mode\": \"%s\", \"upstreamProxy\": \"%s\"}, \"env\": {", PICK(random, "proxy", "none", "host"),
-             PICK(random, "env", "none", "http://p.test:1", "http://u:p@[::1]:80/"));
+             PICK(random, "env", "none", "http://p.test:1", "socks5h://[::1]:80/"));
   append_list(random, "pass", &out);
   buf_printf(&out, "\"set\": {\"A%zu\": \"%s\", \"B\": \"\\u00e9\\u0001\"}}, ", unit_below(random, 3),
              PICK(random, "", "x", "\\\"\\\\\\n", "a=b"));
@@ -200,6 +200,28 @@ static char *random_policy(struct unit_random *random)
   char *text = buf_steal(&out);
   assert_non_null(text);
   return text;
+}
+
+/* A login is never printed: the proxy does not need it, and a person is told that something was there (F4). */
+static void test_login_is_left_out(void **state)
+{
+  struct policy *policy = make_policy("{\"network\": {\"upstreamProxy\": \"socks5://user:hun%40ter2@p.test:1/\"}}");
+  struct policy *again;
+  buf_autofree struct buf shown = BUF_INIT(1 << 20);
+  buf_autofree struct buf canonical = BUF_INIT(1 << 20);
+  struct err err = ERR_INIT;
+
+  (void)state;
+  policy_print(policy, false, &shown);
+  policy_print(policy, true, &canonical);
+  policy_free(policy);
+  assert_non_null(strstr(shown.data, "\"upstreamProxy\": \"socks5://***@p.test:1\""));
+  assert_null(strstr(shown.data, "ter2"));
+  assert_null(strstr(shown.data, "user"));
+  assert_non_null(strstr(canonical.data, "\"socks5://p.test:1\""));
+  assert_null(strstr(canonical.data, "ter2"));
+  assert_int_equal(policy_parse(buf_span(&canonical), &err, &again), 0);
+  policy_free(again);
 }
 
 /* parse(print(p)) == p, origins included: the canonical text says everything, so equal texts are equal policies. And
@@ -266,11 +288,9 @@ static void test_round_trip_fields(void **state)
 int main(void)
 {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_default_text),
-    cmocka_unit_test(test_descriptor_is_left_out),
-    cmocka_unit_test(test_ceiling),
-    cmocka_unit_test(test_parse_is_strict),
-    cmocka_unit_test(test_round_trip_property),
+    cmocka_unit_test(test_default_text),      cmocka_unit_test(test_descriptor_is_left_out),
+    cmocka_unit_test(test_ceiling),           cmocka_unit_test(test_parse_is_strict),
+    cmocka_unit_test(test_login_is_left_out), cmocka_unit_test(test_round_trip_property),
     cmocka_unit_test(test_round_trip_fields),
   };
 

@@ -17,7 +17,7 @@ static void check_request(const char *text, const char *expected)
 
   parse(text, &head);
   assert_int_equal(http_target_parse_absolute(head.target, NULL, &target), 0);
-  http_rewrite_request(&head, &target, &out);
+  http_rewrite_request(&head, &target, NULL, &out);
   assert_int_equal(buf_error(&out), 0);
   assert_string_equal(out.data, expected);
 }

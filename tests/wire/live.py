@@ -390,7 +390,7 @@ def test_bad_start():
     """A START that is none, and a front that this program does not have."""
     assert "START" in failure(start_message=b"x")
     message = struct.pack("=II", stage.CONTROL_START, 1) + struct.pack("=56I", 99, *[0] * 55)
-    message += bytes(2 * 56 + 8) + b"r".ljust(24, b"\0")
+    message += bytes(2 * 56 + 12) + b"r".ljust(24, b"\0")
     assert "front 99" in failure(start_message=message)
     message = struct.pack("=II", stage.CONTROL_START, 2) + struct.pack("=48I", 1, 1, *[0] * 46) + b"r".ljust(24, b"\0")
     assert "START" in failure(start_message=message)
