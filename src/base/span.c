@@ -60,7 +60,7 @@ struct span span_sub(struct span s, size_t from, size_t len)
     from = s.len;
   if (len > s.len - from)
     len = s.len - from;
-  return (struct span){ .ptr = s.ptr + from, .len = len };
+  return (struct span){ .ptr = from ? s.ptr + from : s.ptr, .len = len }; /* a NULL may not even be added 0 to */
 }
 
 struct span span_trim(struct span s)

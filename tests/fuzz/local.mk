@@ -9,7 +9,7 @@ EXTRA_DIST += $(fuzz_corpora) tests/fuzz/fuzz.h tests/fuzz/replay.c
 if FUZZING
 fuzz_driver =
 fuzz_ldflags = $(AM_LDFLAGS) -fsanitize=fuzzer
-AM_CFLAGS += -fsanitize=fuzzer-no-link,address,undefined -fno-omit-frame-pointer
+AM_CFLAGS += -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 AM_LDFLAGS += -fsanitize=address,undefined
 else
 fuzz_driver = tests/fuzz/replay.c

@@ -1,9 +1,9 @@
 # The proxy's fuzz targets; the variables are those of tests/fuzz/local.mk.
-fuzz_proxy_programs = tests/fuzz/fuzz_dns tests/fuzz/fuzz_http_body tests/fuzz/fuzz_http_head tests/fuzz/fuzz_parent \
-  tests/fuzz/fuzz_socks5 tests/fuzz/fuzz_tls_hello
+fuzz_proxy_programs = tests/fuzz/fuzz_conn tests/fuzz/fuzz_dns tests/fuzz/fuzz_http_body tests/fuzz/fuzz_http_head \
+  tests/fuzz/fuzz_parent tests/fuzz/fuzz_socks5 tests/fuzz/fuzz_tls_hello
 check_PROGRAMS += $(fuzz_proxy_programs)
-EXTRA_DIST += tests/fuzz/corpus/dns tests/fuzz/corpus/http_body tests/fuzz/corpus/http_head tests/fuzz/corpus/socks5 \
-  tests/fuzz/corpus/tls_hello tests/fuzz/corpus/parent
+EXTRA_DIST += tests/fuzz/corpus/conn tests/fuzz/corpus/dns tests/fuzz/corpus/http_body tests/fuzz/corpus/http_head \
+  tests/fuzz/corpus/parent tests/fuzz/corpus/socks5 tests/fuzz/corpus/tls_hello
 if !FUZZING
 TESTS += $(fuzz_proxy_programs)
 endif
@@ -37,3 +37,9 @@ tests_fuzz_fuzz_tls_hello_SOURCES = tests/fuzz/fuzz_tls_hello.c $(fuzz_driver)
 tests_fuzz_fuzz_tls_hello_CPPFLAGS = $(fuzz_cppflags)
 tests_fuzz_fuzz_tls_hello_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_fuzz_tls_hello_LDADD = libproxy.a libpolicy.a libbase.a
+
+tests_fuzz_fuzz_conn_SOURCES = tests/fuzz/fuzz_conn.c $(fuzz_driver)
+tests_fuzz_fuzz_conn_CPPFLAGS = $(fuzz_cppflags)
+tests_fuzz_fuzz_conn_LDFLAGS = $(fuzz_ldflags) -Wl,--wrap=recv,--wrap=send,--wrap=splice
+tests_fuzz_fuzz_conn_LDADD = libproxy.a libpolicy.a libsys.a libbase.a $(UV_LIBS) $(CARES_LIBS) $(SECCOMP_LIBS) \
+  $(JSONC_LIBS)
