@@ -5,10 +5,10 @@
  * address is local too and one origin listens for all of them. So the proxy dials what it has decided on, whatever
  * that is, and the origin sees which address it was.
  *
- * An input is a script: first byte the front, second what the transparent front takes for the target; then steps of one
- * byte (low three bits: what to do; the next two: whether calls of the proxy are disturbed meanwhile; the next: whether
- * the ends read afterwards), a length where bytes follow, and the bytes. recv(2), send(2) and splice(2) of the proxy go through wrappers of the linker's, which
- * cut them short or interrupt them.
+ * An input is a script: first byte the front, second what the transparent front takes for the target; then steps of
+ * one byte, a length where bytes follow, and the bytes. Of the step's byte the low three bits say what to do, the next
+ * two whether calls of the proxy are disturbed meanwhile, the next whether the ends read nothing for now. recv(2),
+ * send(2) and splice(2) of the proxy go through wrappers of the linker's, which cut them short or interrupt them.
  *
  * What must hold, beside the sanitizers': only allowed addresses are dialled; what an origin reads first names the host
  * that was allowed, in TLS and in HTTP; and at the end nothing is held any more, no connection and no byte.
