@@ -260,8 +260,9 @@ static int list_private_mounts(const struct facts *facts, size_t from, struct er
     cover = *above ? ops_covering(plan, above) : NULL;
     if (!cover || cover->stage != PLAN_STAGE_HOME)
       continue; /* elsewhere, or in a tree of the host, where it exists */
-    if (strv_addf(&plan->private_mounts, "%s%s", op->target + strlen(facts->home) + 1, S_ISDIR(op->mode) ? "/" : "") <
-        0)
+    if (strv_addf(strcmp(op->why, "read") == 0 || strcmp(op->why, "write") == 0 ? &plan->passing_mounts
+                                                                                : &plan->private_mounts,
+                  "%s%s", op->target + strlen(facts->home) + 1, S_ISDIR(op->mode) ? "/" : "") < 0)
       return OUT_OF_MEMORY(err);
   }
   return 0;

@@ -24,6 +24,7 @@ void plan_free(struct plan *plan)
   strv_free(&plan->own_dirs);
   strv_free(&plan->env_left_out);
   strv_free(&plan->private_mounts);
+  strv_free(&plan->passing_mounts);
   strv_free(&plan->notes);
   strv_free(&plan->warnings);
   free_secret(plan->upstream.http);

@@ -133,6 +133,7 @@ struct plan {
   char *private_home; /* host path of the private home, to be made before the start; NULL without one */
   /* Mount points to be made below private_home before the start, relative; one that ends in '/' is a directory. */
   struct strv private_mounts;
+  struct strv passing_mounts; /* the same for what this policy shows, to be removed at the end */
   /* Protected names that are links, or lead through some, each followed by where it led. Mounts cannot hold a link. */
   struct strv links;
   struct strv own_dirs; /* directories of sbx's own to be made before the start */

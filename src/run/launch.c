@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "run/ask.h"
 #include "run/audit_file.h"
+#include "run/passing.h"
 #include "run/program.h"
 #include "run/proxy.h"
 #include "run/publish.h"
@@ -49,7 +50,7 @@ static int prepare_home(const struct plan *plan, struct err *err)
   for (size_t i = 0; i < plan->own_dirs.count && r == 0; i++)
     r = path_make_all(plan->own_dirs.items[i], err);
   for (size_t i = 0; i < plan->private_mounts.count && r == 0; i++)
-    r = path_make_below(plan->private_home, plan->private_mounts.items[i], err);
+    r = path_make_below(plan->private_home, plan->private_mounts.items[i], 0600, err);
   return r < 0 ? err_wrap(err, "own directories") : 0;
 }
 
@@ -130,6 +131,8 @@ static int start(const struct run_request *request, struct run *run, struct err 
 
   if (r == 0)
     r = prepare_home(request->plan, err);
+  if (r == 0)
+    r = passing_make(request->plan, request->facts, err, &run->passing_lock);
   if (r == 0 && (limits->memory_bytes || limits->cpu_milli || limits->pids))
     log_line(LOG_DETAIL, "limits are held by %s", limits_means(&run->limits));
   if (r == 0)
@@ -268,6 +271,7 @@ int run_command(const struct run_request *request, struct run *run)
   else
     status = run_started(request, &run->engine, &publish, audit, signals);
   run_abandon(run);
+  passing_remove(request->plan, &run->passing_lock);
   restore_terminal(&terminal, status);
   return status;
 }

@@ -4,6 +4,7 @@ librun_a_SOURCES = \
   src/run/audit_file.c src/run/audit_file.h \
   src/run/launch.c \
   src/run/limits.c src/run/limits.h \
+  src/run/passing.c src/run/passing.h \
   src/run/program.c src/run/program.h \
   src/run/project_file.c src/run/project_file.h \
   src/run/proxy.c src/run/proxy.h \

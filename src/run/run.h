@@ -54,9 +54,10 @@ struct run_request {
 struct run {
   struct engine_run engine;
   struct limits limits;
+  int passing_lock; /* passing.h; -1 */
 };
 
-#define RUN_INIT { .engine = ENGINE_RUN_INIT, .limits = LIMITS_INIT }
+#define RUN_INIT { .engine = ENGINE_RUN_INIT, .limits = LIMITS_INIT, .passing_lock = -1 }
 
 /* Begins a run. request->plan need only have been begun (plan_begin). 0 or -errno with nothing left behind. */
 int run_prepare(const struct run_request *request, struct err *err, struct run *ret_run);

@@ -150,7 +150,7 @@ static int descend(int parent, const char *name, int *ret_fd)
 }
 
 /* An empty file at name, unless a file is there already. */
-static int touch(int parent, const char *name)
+static int touch(int parent, const char *name, mode_t mode)
 {
   struct stat stat;
   int fd;
@@ -161,14 +161,14 @@ static int touch(int parent, const char *name)
     if (unlinkat(parent, name, S_ISDIR(stat.st_mode) ? AT_REMOVEDIR : 0) < 0)
       return -errno;
   }
-  fd = openat(parent, name, O_CREAT | O_EXCL | O_NOFOLLOW | O_WRONLY | O_CLOEXEC, 0600);
+  fd = openat(parent, name, O_CREAT | O_EXCL | O_NOFOLLOW | O_WRONLY | O_CLOEXEC, mode);
   if (fd < 0)
     return errno == EEXIST ? 0 : -errno;
   fd_close(&fd);
   return 0;
 }
 
-int path_make_below(const char *root, const char *relative, struct err *err)
+int path_make_below(const char *root, const char *relative, mode_t mode, struct err *err)
 {
   fd_autoclose int at = open(root, O_DIRECTORY | O_RDONLY | O_CLOEXEC);
   struct span rest = span_of(relative);
@@ -187,7 +187,7 @@ int path_make_below(const char *root, const char *relative, struct err *err)
       continue;
     if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
       return err_set(err, EINVAL, "%s: mount point %s: '%s' is no name", root, relative, name);
-    r = rest.ptr ? descend(at, name, &next) : touch(at, name);
+    r = rest.ptr ? descend(at, name, &next) : touch(at, name, mode);
     if (r < 0)
       return err_set_errno(err, -r, "%s/%s: cannot make the mount point", root, relative);
     if (!rest.ptr)
@@ -196,6 +196,40 @@ int path_make_below(const char *root, const char *relative, struct err *err)
     at = next;
   }
   return 0;
+}
+
+/* Whether nobody can have put anything into the file, nor has had a use for it. */
+static bool is_bare(int parent, const char *name)
+{
+  struct stat stat;
+
+  return fstatat(parent, name, &stat, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(stat.st_mode) && stat.st_size == 0 &&
+         (stat.st_mode & 07777) == 0;
+}
+
+void path_remove_below(const char *root, const char *relative)
+{
+  fd_autoclose int at = open(root, O_DIRECTORY | O_RDONLY | O_CLOEXEC);
+  struct span rest = span_of(relative);
+  bool directory = span_ends_with(rest, SPAN("/"));
+  struct span part;
+
+  rest.len -= directory;
+  while (at >= 0 && span_split(&rest, '/', &part)) {
+    mem_autofree char *name = mem_strndup(part.ptr, part.len);
+    int next;
+
+    if (!name)
+      return;
+    if (!rest.ptr) {
+      if (directory || is_bare(at, name))
+        (void)unlinkat(at, name, directory ? AT_REMOVEDIR : 0);
+      return;
+    }
+    next = openat(at, name, O_DIRECTORY | O_NOFOLLOW | O_RDONLY | O_CLOEXEC);
+    fd_close(&at);
+    at = next;
+  }
 }
 
 static int make_directory(const char *path)

@@ -35,10 +35,13 @@ int path_resolve_link(const char *path, struct path_object *ret_object);
 int path_examine(int fd, struct path_object *ret_object);
 
 /* Makes a mount point below the directory root, without following any symbolic link: directories with mode 0700, and at
- * the end a directory too where relative ends in '/', else an empty file. A link in the way, or a file where a
- * directory belongs, is removed first: root is a directory of ours in which a sandboxed command may have planted one.
- * 0 or -errno (-EINVAL for a part "." or ".."). */
-int path_make_below(const char *root, const char *relative, struct err *err);
+ * the end a directory too where relative ends in '/', else an empty file with this mode. A link in the way, or a file
+ * where a directory belongs, is removed first: root is a directory of ours, and a sandboxed command may have planted
+ * one. 0 or -errno (-EINVAL for a part "." or ".."). */
+int path_make_below(const char *root, const char *relative, mode_t mode, struct err *err);
+
+/* Removes such a mount point, following no link, if it is a directory and empty, or an empty file with mode 0. */
+void path_remove_below(const char *root, const char *relative);
 
 /* As mkdir -p with mode 0700 for an absolute path. 0 or -errno (-ENOTDIR where something else stands in the way). */
 int path_make_all(const char *path, struct err *err);

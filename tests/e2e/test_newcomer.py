@@ -2,6 +2,7 @@
 import json
 import os
 import shlex
+import subprocess
 
 import pytest
 
@@ -186,3 +187,54 @@ def test_option_that_changes_something_is_not_told(sbx, project):
 def test_json_of_a_run_is_the_plans(sbx):
     sbx.run("--json", "--", "true").refused("--json goes with --dry-run")
     assert json.loads(sbx.run("--json", "--dry-run", "--", "true").ok().out)
+
+
+def private(project):
+    """The project's private home, as the host sees it."""
+    return f"{project.state}/home/" + os.path.realpath(project.root)[1:].replace("/", "!")
+
+
+def test_what_is_shown_leaves_nothing_in_the_private_home(sbx, project):
+    """A file shown once is not an empty file in each later run."""
+    project.write("../../.ssh/id_rsa", "a key\n")
+    project.write("../../data/x", "x\n")
+    shown = ["--read", "~/.ssh/id_rsa", "--write", "~/data"]
+    assert sbx.shell("cat ~/.ssh/id_rsa ~/data/x", *shown).out == "a key\nx\n"
+    assert sbx.shell("cat ~/.ssh/id_rsa").code == 1
+    assert sbx.shell("ls -d ~/data").code == 2
+    assert not os.path.lexists(private(project) + "/.ssh/id_rsa")
+
+
+def test_what_the_command_made_there_stays(sbx, project):
+    project.write("../../data", "the host's\n")
+    sbx.shell("echo mine > ~/data; mkdir ~/dir; echo mine > ~/dir/x")
+    project.write("../../dir/y", "the host's\n")
+    assert sbx.shell("cat ~/data ~/dir/y", "--read", "~/data", "--read", "~/dir").out == "the host's\n" * 2
+    assert sbx.shell("cat ~/data ~/dir/x").out == "mine\n" * 2
+
+
+def test_end_of_a_run_does_not_uncover_another(sbx, project):
+    """P5: what one run shows is shown in it to its end, whatever other runs of the project do."""
+    project.write("../../data", "the host's\n")
+    shown = ["--read", "~/data"]
+    script = "cat ~/data && echo ready && read line; cat ~/data"
+    first = sbx.start("run", *shown, "--", "/bin/sh", "-c", script, stdin=subprocess.PIPE)
+    assert first.stdout.readline() == b"the host's\n" and first.stdout.readline() == b"ready\n"
+    assert sbx.shell("cat ~/data", *shown).out == "the host's\n"
+    out, err = first.communicate(b"\n", timeout=60)
+    assert (first.returncode, out, err) == (0, b"the host's\n", b"")
+    assert not os.path.lexists(private(project) + "/data")  # the last one has put it away
+
+
+def test_mount_point_of_a_killed_run(sbx, project):
+    """It cannot be taken for the real file, and the next run that shows the file puts it away."""
+    project.write("../../data", "the host's\n")
+    run = sbx.start("run", "--read", "~/data", "--", "/bin/sh", "-c", "echo ready; read line", stdin=subprocess.PIPE)
+    assert run.stdout.readline() == b"ready\n"
+    run.kill()
+    run.communicate()
+    assert sbx.shell("test -e ~/data").code == 0
+    if os.geteuid():  # root reads its own files whatever their mode
+        assert sbx.shell("cat ~/data").code == 1
+    assert sbx.shell("cat ~/data", "--read", "~/data").out == "the host's\n"
+    assert sbx.shell("test -e ~/data").code == 1

@@ -120,6 +120,8 @@ static void build(const struct golden *golden, struct buf *out)
   plan_print(&plan, out);
   for (size_t i = 0; i < plan.private_mounts.count; i++)
     buf_printf(out, "mount point %s\n", plan.private_mounts.items[i]);
+  for (size_t i = 0; i < plan.passing_mounts.count; i++)
+    buf_printf(out, "passing mount point %s\n", plan.passing_mounts.items[i]);
   for (size_t i = 0; i < plan.warnings.count; i++)
     buf_printf(out, "warning %s\n", plan.warnings.items[i]);
   for (size_t i = 0; i < plan.notes.count; i++)

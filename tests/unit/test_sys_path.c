@@ -80,7 +80,7 @@ static void make_below(const char *root, const char *relative)
 {
   struct err err = ERR_INIT;
 
-  if (path_make_below(root, relative, &err) < 0)
+  if (path_make_below(root, relative, 0600, &err) < 0)
     fail_msg("%s", err.message);
 }
 
@@ -171,13 +171,52 @@ static void test_make_below_errors(void **state)
 
   temp_put("root/a/keep/file", "x");
   for (size_t i = 0; i < MEM_COUNT(escapes); i++) {
-    unit_assert_row(path_make_below(temp_path(state, "root"), escapes[i], &err) == -EINVAL, escapes[i], "passed");
+    unit_assert_row(path_make_below(temp_path(state, "root"), escapes[i], 0600, &err) == -EINVAL, escapes[i], "passed");
     assert_int_equal(temp_mode("x"), 0);
   }
-  assert_int_equal(path_make_below(temp_path(state, "absent"), "x", &err), -ENOENT);
-  assert_int_equal(path_make_below(temp_path(state, "root"), "a/keep", &err), -ENOTEMPTY); /* never more than a name */
+  assert_int_equal(path_make_below(temp_path(state, "absent"), "x", 0600, &err), -ENOENT);
+  assert_int_equal(path_make_below(temp_path(state, "root"), "a/keep", 0600, &err),
+                   -ENOTEMPTY); /* never more than a name */
   assert_true(S_ISREG(temp_mode("root/a/keep/file")));
   assert_non_null(strstr(err.message, "a/keep"));
+}
+
+/* What is not a bare mount point of ours stays, and no link is followed. */
+static void test_remove_below(void **state)
+{
+  const char *root = temp_path(state, "root");
+  struct err err = ERR_INIT;
+
+  temp_put("root/", "");
+  assert_int_equal(path_make_below(root, "a/ours", 0, &err), 0);
+  assert_int_equal(temp_mode("root/a/ours"), S_IFREG);
+  make_below(root, "a/dir/");
+  make_below(root, "a/theirs");
+  temp_put("root/a/full/file", "x");
+  temp_put("root/a/data", "x");
+  assert_int_equal(chmod("root/a/data", 0), 0);
+  temp_put("outside/", "");
+  assert_int_equal(symlink("../../outside", "root/a/link"), 0);
+  assert_int_equal(path_make_below(temp_path(state, "outside"), "x", 0, &err), 0);
+  root = temp_path(state, "root");
+  for (int i = 0; i < 2; i++) {
+    path_remove_below(root, "a/ours");
+    path_remove_below(root, "a/dir/");
+    path_remove_below(root, "a/theirs");
+    path_remove_below(root, "a/full/");
+    path_remove_below(root, "a/full");
+    path_remove_below(root, "a/data");
+    path_remove_below(root, "a/link");
+    path_remove_below(root, "a/link/x");
+    path_remove_below(root, "absent/x");
+  }
+  assert_int_equal(temp_mode("root/a/ours"), 0);
+  assert_int_equal(temp_mode("root/a/dir"), 0);
+  assert_true(S_ISREG(temp_mode("root/a/theirs")));
+  assert_true(S_ISREG(temp_mode("root/a/full/file")));
+  assert_true(S_ISREG(temp_mode("root/a/data")));
+  assert_true(S_ISLNK(temp_mode("root/a/link")));
+  assert_true(S_ISREG(temp_mode("outside/x")));
 }
 
 static void test_make_all(void **state)
@@ -245,6 +284,7 @@ int main(void)
     TEST(test_make_below_past_planted_links),
     TEST(test_make_below_past_other_things),
     TEST(test_make_below_errors),
+    TEST(test_remove_below),
     TEST(test_make_all),
     cmocka_unit_test(test_text),
   };
