@@ -4,14 +4,16 @@
 #include "unit/unit.h"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #define BLOCK (256 * 1024)
 #define TURNS_MAX 200000
-#define CASES 60
+#define CASES 36
 
 /* One peer: what it does until it ends, and what has come of it. Byte n of what it sends is pattern(seed, n). */
 struct peer {
@@ -364,6 +366,43 @@ static void test_reader_gone(void **state)
   }
 }
 
+/* Where the system has no pipe to give there is none, and nothing of one to close. */
+static void test_no_pipe(void **state)
+{
+  struct splice pipe = { .size = 0 };
+  struct rlimit limit;
+  struct rlimit none;
+
+  (void)state;
+  assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+  none = limit;
+  none.rlim_cur = 3;
+  assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+  splice_open(&pipe);
+  assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+  assert_int_equal(pipe.size, 0);
+  splice_close(&pipe);
+  assert_true(fcntl(STDIN_FILENO, F_GETFD) >= 0);
+}
+
+/* One stream does not keep the others waiting: of a full buffer only so much is moved in one turn of the loop. */
+static void test_one_turn(void **state)
+{
+  struct bench *bench = *state;
+  struct peer *client = &bench->peers[0];
+  uint64_t before;
+
+  begin(bench);
+  pump(bench, 8 << 20);
+  for (unsigned more = 0; more < 64; more++)
+    peer_send(client);
+  before = bench->relay.up;
+  assert_true(client->sent - before > 2 * LIMITS_SPLICE_BYTES);
+  turn(bench);
+  assert_in_range(bench->relay.up - before, 1, 2 * LIMITS_SPLICE_BYTES);
+  end(bench);
+}
+
 /* F57: urgent bytes in a long stream. splice(2) stops in front of each, and the socket stays readable. */
 static void test_urgent(void **state)
 {
@@ -394,6 +433,9 @@ int main(void)
     cmocka_unit_test_setup_teardown(test_out_of_bytes, setup_splice, teardown),
     cmocka_unit_test_setup_teardown(test_reader_gone, setup_splice, teardown),
     cmocka_unit_test_setup_teardown(test_reader_gone, setup, teardown),
+    cmocka_unit_test(test_no_pipe),
+    cmocka_unit_test_setup_teardown(test_one_turn, setup_splice, teardown),
+    cmocka_unit_test_setup_teardown(test_one_turn, setup, teardown),
     cmocka_unit_test_setup_teardown(test_urgent, setup_splice, teardown),
     cmocka_unit_test_setup_teardown(test_urgent, setup, teardown),
   };
