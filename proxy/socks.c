@@ -273,6 +273,8 @@ static void on_ready(void *data)
     return;
   }
   socks->len += (size_t)n;
+  /* Again: where bytes and a reset came together the loop has ended its watch, and the reset would never be seen. */
+  sock_watch(&socks->conn->client, true);
   if (socks->state == SOCKS_GREETING && !take_greeting(socks))
     return;
   (void)take_request(socks);
