@@ -43,6 +43,11 @@ int http_fixed_check(const struct http_fixed *fixed, const struct policy *policy
   struct host named;
   int r;
 
+  /* The refusal of the target is the answer, and says what to type; the next request shows the other fault. */
+  if (fixed->refused) {
+    *ret_target = target;
+    return 0;
+  }
   if (span_equal(head->method, SPAN("CONNECT")))
     return err_set(err, EACCES, "CONNECT inside a tunnel");
   if (head->target.len && head->target.ptr[0] != '/' && !span_equal(head->target, SPAN("*"))) {

@@ -89,6 +89,15 @@ def test_denied_address_over_http(sbx, lab):
     assert lab.connections == []
 
 
+def test_denied_address_under_another_name(sbx, lab):
+    """P10: a program that has the address from elsewhere names its own idea of the host: what helps is told first."""
+    result = curl(sbx, "--connect-to intern.corp:80:198.51.100.66:80 http://intern.corp/", "--allow", "origin.test")
+    denial = json.loads(result.out)
+    assert (denial["host"], denial["reason"]) == ("198.51.100.66", "not-allowed"), result
+    assert "--allow 198.51.100.66" in denial["fix"], result
+    assert lab.connections == []
+
+
 def test_denied_address_over_tls(sbx, lab):
     """An alert that names the matter, not a reset."""
     result = curl(sbx, "https://198.51.100.66/", "--allow", "origin.test")
