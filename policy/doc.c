@@ -16,6 +16,7 @@
 #include "policy/doc.h"
 
 #include "base/buf.h"
+#include "policy/doc_fault.h"
 #include "policy/limits.h"
 
 #include <errno.h>
@@ -185,6 +186,12 @@ static int doc_refuse(struct doc_cursor *cursor, const char *cause)
   return err_set(cursor->err, EINVAL, "%s:%u: %s", cursor->name, cursor->line, cause);
 }
 
+/* json-c takes more than the grammar has: here it did. */
+static int doc_misread(struct doc_cursor *cursor)
+{
+  return doc_fault_set(cursor->name, cursor->text, cursor->at, DOC_FAULT_OTHER, cursor->err);
+}
+
 static int doc_out_of_memory(struct doc_cursor *cursor)
 {
   return err_set(cursor->err, ENOMEM, "%s: out of memory", cursor->name);
@@ -208,7 +215,7 @@ static int doc_walk_string(struct doc_cursor *cursor, struct json_object *json, 
   struct span raw;
 
   if (!doc_take_string(cursor, &raw))
-    return doc_refuse(cursor, "not JSON; a string is malformed");
+    return doc_misread(cursor);
   for (size_t i = 0; i < raw.len; i++) {
     if (raw.ptr[i] != '\\')
       continue;
@@ -297,10 +304,10 @@ static int doc_walk_array(struct doc_cursor *cursor, struct json_object *json, s
   size_t count = json_object_array_length(json);
 
   if (!doc_take(cursor, '['))
-    return doc_refuse(cursor, "not JSON; a list is malformed");
+    return doc_misread(cursor);
   for (size_t i = 0; i < count; i++) {
     if (i > 0 && !doc_take(cursor, ','))
-      return doc_refuse(cursor, "not JSON; a list is malformed");
+      return doc_misread(cursor);
     doc_take(cursor, '\0');
     struct doc *item = doc_add_item(cursor, doc);
     if (!item)
@@ -309,7 +316,7 @@ static int doc_walk_array(struct doc_cursor *cursor, struct json_object *json, s
     if (r < 0)
       return r;
   }
-  return doc_take(cursor, ']') ? 0 : doc_refuse(cursor, "not JSON; a list is malformed");
+  return doc_take(cursor, ']') ? 0 : doc_misread(cursor);
 }
 
 /* Steps over a value and what follows it, up to the next ',' or bracket of the object that it stands in. */
@@ -333,7 +340,7 @@ static int doc_take_name(struct doc_cursor *cursor, struct span *ret_name)
 {
   doc_take(cursor, '\0');
   if (!doc_take_string(cursor, ret_name))
-    return doc_refuse(cursor, "not JSON; an object is malformed");
+    return doc_misread(cursor);
   if (span_find(*ret_name, '\\') < ret_name->len)
     return doc_refuse(cursor, "an escape in a member's name; write the name plainly");
   return 0;
@@ -346,7 +353,7 @@ static int doc_scan_names(struct doc_cursor cursor, struct json_object *json, bo
   for (size_t count = 0; !doc_take(&cursor, '}'); count++, *ret_count = count) {
     struct span name;
     if (count > 0 && !doc_take(&cursor, ','))
-      return doc_refuse(&cursor, "not JSON; an object is malformed");
+      return doc_misread(&cursor);
     int r = doc_take_name(&cursor, &name);
     if (r < 0)
       return r;
@@ -377,7 +384,7 @@ static int doc_walk_member(struct doc_cursor *cursor, struct json_object *json, 
   if (!item || !(item->name = mem_strndup(name.ptr, name.len)))
     return doc_out_of_memory(cursor);
   if (!json_object_object_get_ex(json, item->name, &value) || !doc_take(cursor, ':'))
-    return doc_refuse(cursor, "not JSON; an object is malformed");
+    return doc_misread(cursor);
   doc_take(cursor, '\0');
   return doc_walk(cursor, value, item);
 }
@@ -388,17 +395,17 @@ static int doc_walk_object(struct doc_cursor *cursor, struct json_object *json, 
   int r;
 
   if (!doc_take(cursor, '{'))
-    return doc_refuse(cursor, "not JSON; an object is malformed");
+    return doc_misread(cursor);
   r = doc_scan_names(*cursor, json, false, &count);
   if (r == 0 && count != (size_t)json_object_object_length(json))
     r = doc_scan_names(*cursor, json, true, &count);
   while (r == 0 && !doc_take(cursor, '}')) {
     if (doc->count > 0 && !doc_take(cursor, ','))
-      return doc_refuse(cursor, "not JSON; an object is malformed");
+      return doc_misread(cursor);
     r = doc_walk_member(cursor, json, doc);
   }
   if (r == 0 && doc->count != count)
-    return doc_refuse(cursor, "not JSON; an object is malformed");
+    return doc_misread(cursor);
   return r;
 }
 
@@ -426,7 +433,7 @@ static int doc_walk(struct doc_cursor *cursor, struct json_object *json, struct 
     doc->type = DOC_OBJECT;
     return doc_walk_object(cursor, json, doc);
   }
-  return doc_refuse(cursor, "not JSON");
+  return doc_misread(cursor);
 }
 
 /* The character of the valid sequence of two to four bytes as JSON escapes. */
@@ -461,6 +468,51 @@ static void doc_to_ascii(struct span text, struct buf *out)
   }
 }
 
+static bool doc_is_blank(struct span text)
+{
+  for (size_t i = 0; i < text.len; i++)
+    if (!strchr(" \t\r\n", text.ptr[i]))
+      return false;
+  return true;
+}
+
+/* The offset in the text of what stands at an offset of its form in ASCII. */
+static size_t doc_origin(struct span text, size_t ascii)
+{
+  bool escaped = false;
+  size_t at = 0;
+
+  for (size_t i = 0; i < text.len;) {
+    size_t size = span_utf8(span_sub(text, i, text.len));
+    at += size < 2 || escaped ? size : size < 4 ? strlen("\\uXXXX") : strlen("\\uXXXX\\uXXXX");
+    if (ascii < at)
+      return i;
+    escaped = !escaped && text.ptr[i] == '\\';
+    i += size;
+  }
+  return text.len;
+}
+
+static enum doc_fault doc_fault_of(enum json_tokener_error error)
+{
+  switch ((unsigned)error) {
+  case json_tokener_error_parse_string:
+    return DOC_FAULT_STRING;
+  case json_tokener_error_parse_object_key_sep:
+    return DOC_FAULT_COLON;
+  case json_tokener_error_parse_object_value_sep:
+  case json_tokener_error_parse_array:
+    return DOC_FAULT_COMMA;
+  case json_tokener_error_parse_null:
+  case json_tokener_error_parse_boolean:
+    return DOC_FAULT_WORD;
+  case json_tokener_error_parse_number:
+    return DOC_FAULT_NUMBER;
+  default:
+    return DOC_FAULT_OTHER;
+  }
+}
+
 /* Grammar by json-c. original is UTF-8 without NUL. *ret_json may be NULL: the text "null". */
 static int doc_parse_json(const char *name, struct span original, struct err *err, struct json_object **ret_json)
 {
@@ -489,45 +541,15 @@ static int doc_parse_json(const char *name, struct span original, struct err *er
     return 0;
   }
   json_object_put(json);
+  if (doc_is_blank(original))
+    return err_set(err, EINVAL, "%s:1: there is nothing in it; the least policy is {}", name);
   if (error == json_tokener_continue || error == json_tokener_error_parse_eof)
     return err_set(err, EINVAL, "%s:%u: the text ends too early; close what is open", name,
                    doc_line_at(text, text.len > 0 ? text.len - 1 : 0));
   if (error == json_tokener_error_depth)
     return err_set(err, EINVAL, "%s:%u: nested more than %d deep; see " SBX_POLICY_PAGE "(5) for the form", name,
                    doc_line_at(text, end), LIMITS_POLICY_DEPTH);
-  return err_set(err, EINVAL, "%s:%u: not JSON: %s; correct the text there", name, doc_line_at(text, end),
-                 json_tokener_error_desc(error));
-}
-
-void doc_print(const struct doc *doc, struct buf *out)
-{
-  bool object = doc->type == DOC_OBJECT;
-
-  switch (doc->type) {
-  case DOC_NULL:
-    buf_append_str(out, "null");
-    return;
-  case DOC_STRING:
-    buf_append_json(out, span_of(doc->text));
-    return;
-  case DOC_BOOL:
-  case DOC_NUMBER:
-    buf_append_str(out, doc->text);
-    return;
-  case DOC_ARRAY:
-  case DOC_OBJECT:
-    break;
-  }
-  buf_append_byte(out, object ? '{' : '[');
-  for (size_t i = 0; i < doc->count; i++) {
-    buf_append_str(out, i > 0 ? ", " : "");
-    if (object) {
-      buf_append_json(out, span_of(doc->items[i].name));
-      buf_append_str(out, ": ");
-    }
-    doc_print(&doc->items[i], out);
-  }
-  buf_append_byte(out, object ? '}' : ']');
+  return doc_fault_set(name, original, doc_origin(original, end), doc_fault_of(error), err);
 }
 
 int doc_parse(const char *name, struct span text, struct err *err, struct doc **ret_doc)

@@ -4,6 +4,8 @@ libpolicy_a_SOURCES = \
   policy/addr.c policy/addr.h \
   policy/decide.c policy/decide.h \
   policy/doc.c policy/doc.h \
+  policy/doc_fault.c policy/doc_fault.h \
+  policy/doc_print.c \
   policy/fields.c policy/fields.h \
   policy/fspath.c policy/fspath.h \
   policy/host.c policy/host.h \
