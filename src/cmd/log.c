@@ -1,4 +1,6 @@
 /* log: the audit, for a person. */
+#include "config.h"
+
 #include "cmd/cmd.h"
 #include "cmd/context.h"
 
@@ -17,11 +19,18 @@
 #define LOG_READ_BYTES (64 * 1024)
 #define LOG_LINE_BYTES (1024 * 1024) /* more than any line of the audit has */
 #define LOG_FOLLOW_MS 200
+#define LOG_TAIL 10 /* lines that -f begins with */
 
 struct reader {
   const struct opts *opts;
+  int (*each)(struct reader *reader, struct span text); /* what is done with a line. 0 or -errno */
   const char *run; /* NULL: all */
+  size_t lines; /* that each has taken */
   struct buf held; /* the beginning of a line */
+  off_t at; /* where the line begins that is held */
+  off_t read; /* how far the file has been read */
+  off_t begins[LOG_TAIL]; /* survey(): where the last lines begin, the next one's at lines % LOG_TAIL */
+  char *last; /* survey(): the run of the last line */
 };
 
 static struct span member(const struct doc *line, const char *name)
@@ -67,7 +76,7 @@ static void format(const struct doc *line, struct buf *out)
 }
 
 /* Prints one line of the audit where it belongs to the run. -errno of standard output. */
-static int show(const struct reader *reader, struct span text)
+static int show(struct reader *reader, struct span text)
 {
   buf_autofree struct buf out = BUF_INIT(8 * LOG_LINE_BYTES);
   doc_autofree struct doc *line = NULL;
@@ -85,7 +94,26 @@ static int show(const struct reader *reader, struct span text)
   } else {
     format(line, &out);
   }
+  reader->lines++;
   return buf_error(&out) ? buf_error(&out) : fd_write_all(STDOUT_FILENO, buf_span(&out));
+}
+
+/* Notes where the line is, and whose. */
+static int survey(struct reader *reader, struct span text)
+{
+  doc_autofree struct doc *line = NULL;
+  struct err err = ERR_INIT;
+  struct span run;
+
+  if (doc_parse("audit", text, &err, &line) < 0 || line->type != DOC_OBJECT)
+    return 0;
+  reader->begins[reader->lines++ % LOG_TAIL] = reader->at;
+  run = member(line, "run");
+  if (!run.len || (reader->last && span_equal_str(run, reader->last)))
+    return 0;
+  free(reader->last);
+  reader->last = mem_strndup(run.ptr, run.len);
+  return reader->last ? 0 : -ENOMEM;
 }
 
 static int take(struct reader *reader, struct span bytes)
@@ -102,19 +130,23 @@ static int take(struct reader *reader, struct span bytes)
       buf_free(&reader->held); /* no line of ours is that long */
       reader->held.error = 0;
     }
-    if (end == bytes.len)
+    if (end == bytes.len) {
+      reader->read += (off_t)end;
       return 0;
-    r = show(reader, buf_span(&reader->held));
+    }
+    r = reader->each(reader, buf_span(&reader->held));
+    reader->at = reader->read + (off_t)(end + 1);
     buf_free(&reader->held);
     if (r < 0)
       return r;
+    reader->read = reader->at;
     bytes = span_sub(bytes, end + 1, bytes.len);
   }
   return 0;
 }
 
 /* Everything from here to the end; with -f, what is added after that. */
-static int read_on(struct reader *reader, int fd)
+static int read_on(struct reader *reader, int fd, bool follow)
 {
   static const struct timespec pause = { .tv_nsec = LOG_FOLLOW_MS * 1000000L };
   mem_autofree char *block = malloc(LOG_READ_BYTES);
@@ -127,7 +159,7 @@ static int read_on(struct reader *reader, int fd)
 
     if (n < 0 && errno != EINTR)
       return -errno;
-    if (n == 0 && !reader->opts->follow)
+    if (n == 0 && !follow)
       return 0;
     if (n == 0)
       nanosleep(&pause, NULL);
@@ -135,6 +167,45 @@ static int read_on(struct reader *reader, int fd)
     if (r < 0)
       return r;
   }
+}
+
+/* Finds out what is asked for by its place: the last run, or the last lines. */
+static int find_place(struct reader *reader, int fd, struct err *err)
+{
+  bool last = reader->run && strcmp(reader->run, "last") == 0;
+  int r;
+
+  if (!last && (reader->run || !reader->opts->follow))
+    return 0;
+  reader->each = survey;
+  r = read_on(reader, fd, false);
+  buf_free(&reader->held);
+  if (r < 0)
+    return err_set_errno(err, -r, "log");
+  reader->at = !last && reader->lines > LOG_TAIL ? reader->begins[reader->lines % LOG_TAIL] : 0;
+  reader->read = reader->at;
+  reader->lines = 0;
+  if (last)
+    reader->run = reader->last ? reader->last : "";
+  return lseek(fd, reader->at, SEEK_SET) < 0 ? err_set_errno(err, errno, "log") : 0;
+}
+
+static int print_log(struct reader *reader, int fd, const char *path, struct err *err)
+{
+  int r = find_place(reader, fd, err);
+
+  if (r < 0)
+    return r;
+  reader->each = show;
+  r = read_on(reader, fd, reader->opts->follow);
+  if (r < 0)
+    return err_set_errno(err, -r, "log: %s", path);
+  if (reader->run && !reader->lines)
+    return err_set(err, ENOENT,
+                   "log: %s has nothing of a run %s; " SBX_NAME " log prints all, with the run in the "
+                   "second column",
+                   path, reader->run);
+  return 0;
 }
 
 int cmd_log(const struct opts *opts, char *const *args)
@@ -151,14 +222,12 @@ int cmd_log(const struct opts *opts, char *const *args)
   path = context.policy->audit_file ? facts_expand(&context.facts, context.policy->audit_file)
                                     : path_join(context.facts.state_dir, "audit.jsonl");
   fd = path ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY) : -1;
-  if (fd < 0 && path && errno == ENOENT) {
+  if (fd < 0 && path && errno == ENOENT && !reader.run) {
     log_line(LOG_NOTICE, "no run has used the network yet (%s)", path);
     return 0;
   }
-  r = fd < 0 ? -errno : read_on(&reader, fd);
+  r = fd < 0 ? err_set_errno(&err, errno, "log: %s", path ? path : "audit") : print_log(&reader, fd, path, &err);
   buf_free(&reader.held);
-  if (r == 0)
-    return 0;
-  err_set_errno(&err, -r, "log: %s", path ? path : "audit");
-  return cmd_fail(&err);
+  free(reader.last);
+  return r < 0 ? cmd_fail(&err) : 0;
 }

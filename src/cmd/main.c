@@ -17,7 +17,7 @@ static const struct cmd commands[] = {
   { "init", OPTS_FOR_INIT, "[options]", "write a first .sbx.json for this project", cmd_init },
   { "why", OPTS_FOR_WHY, "[options] HOST[:PORT]|URL|PATH", "say whether the command may reach a host or a path",
     cmd_why },
-  { "log", OPTS_FOR_LOG, "[options] [RUN]", "print what runs asked of the network", cmd_log },
+  { "log", OPTS_FOR_LOG, "[options] [RUN|last]", "print what runs asked of the network", cmd_log },
   { "learn", OPTS_FOR_LEARN, "[options] [--] COMMAND [ARG]...", "run a command and print the policy that it needs",
     cmd_learn },
   { "doctor", OPTS_FOR_DOCTOR, "[--json] | attempt WAY [TARGET]", "check this machine, and whether sandboxes hold",

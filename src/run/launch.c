@@ -247,7 +247,7 @@ static int run_started(const struct run_request *request, struct engine_run *run
   policy_free(proxy.grown);
   status = report_end(request, run, status, timed_out);
   tell_replaced(request->plan);
-  summary_print(&summary, request->summary, status);
+  summary_print(&summary, request->summary, status, run_id);
   summary_free(&summary);
   return status;
 }

@@ -75,7 +75,7 @@ static bool is_failure(enum reason reason)
   return reason >= REASON_RESOLVE_FAILED && reason <= REASON_BAD_RESPONSE;
 }
 
-void summary_print(const struct summary *summary, enum run_summary mode, int exit_status)
+void summary_print(const struct summary *summary, enum run_summary mode, int exit_status, const char *run_id)
 {
   size_t denials = 0;
 
@@ -108,5 +108,5 @@ void summary_print(const struct summary *summary, enum run_summary mode, int exi
   if (summary->more)
     log_line(LOG_NOTICE, "denied %lux more", summary->more);
   if (mode == RUN_SUMMARY_ALWAYS)
-    log_line(LOG_NOTICE, "exit status %d, %zu distinct denials", exit_status, denials);
+    log_line(LOG_NOTICE, "run %s: exit status %d, %zu distinct denials", run_id, exit_status, denials);
 }

@@ -30,6 +30,6 @@ void summary_free(struct summary *summary);
 void summary_add(struct summary *summary, const struct control_denied *denied);
 
 /* Prints one line per entry with its count and what to type, on standard error. */
-void summary_print(const struct summary *summary, enum run_summary mode, int exit_status);
+void summary_print(const struct summary *summary, enum run_summary mode, int exit_status, const char *run_id);
 
 #endif

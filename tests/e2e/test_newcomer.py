@@ -238,3 +238,41 @@ def test_mount_point_of_a_killed_run(sbx, project):
         assert sbx.shell("cat ~/data").code == 1
     assert sbx.shell("cat ~/data", "--read", "~/data").out == "the host's\n"
     assert sbx.shell("test -e ~/data").code == 1
+
+
+def visit(sbx, host):
+    """A run that asks for a host. Its name in the audit."""
+    result = sbx.shell(f"curl -s -o /dev/null http://{host}/", "--summary", "always")
+    return next(line for line in result.messages if "exit status" in line).split()[1].rstrip(":")
+
+
+def test_log_of_one_run(sbx, lab):
+    names = [visit(sbx, "first.test"), visit(sbx, "second.test")]
+    assert names[0] != names[1]
+    assert "first.test" in sbx("log", names[0]).ok().out and "second" not in sbx("log", names[0]).out
+    assert sbx("log", "last").ok().out == sbx("log", names[1]).ok().out != ""
+    sbx("log", "nope").refused("nothing of a run nope", "sbx log")
+
+
+def test_log_of_a_run_without_any(sbx):
+    assert "no run has used the network" in sbx("log").ok().err
+    sbx("log", "last").refused("No such file")
+
+
+def test_log_follows_from_the_end(sbx, lab, project):
+    """Not from the beginning of all that there ever was."""
+    visit(sbx, "first.test")
+    line = sbx("log", "--json").ok().out.splitlines()[0]
+    path = project.state + "/audit.jsonl"
+    with open(path, "a") as file:
+        for number in range(30):
+            file.write(line.replace("first.test", f"n{number}.test") + "\n")
+    follow = sbx.start("log", "-f")
+    lines = [follow.stdout.readline().decode() for _ in range(10)]
+    with open(path, "a") as file:
+        file.write(line.replace("first.test", "new.test") + "\n")
+    lines.append(follow.stdout.readline().decode())
+    follow.kill()
+    follow.communicate()
+    hosts = [f"n{number}.test" for number in range(20, 30)] + ["new.test"]
+    assert all(host in line for host, line in zip(hosts, lines)), lines
