@@ -78,6 +78,11 @@ MATRIX = {
     "curl, http": Client("curl -sSf http://origin.test/"),
     "curl, IPv4": Client("curl --noproxy '*' -4 -sS https://origin.test/", proxy="transparent"),
     "curl, IPv6": Client("curl --noproxy '*' -6 -sS https://origin.test/", proxy="transparent"),
+    # Clients that try one family first, or know one alone: the stub has both for every name, whatever the host has.
+    "curl, IPv6 to a host of IPv4": Client("curl --noproxy '*' -6 -sS https://other.test/", "lab page of other.test",
+                                           allow="other.test", proxy="transparent"),
+    "curl, IPv4 to a host of IPv6": Client("curl --noproxy '*' -4 -sS https://v6only.test/", "lab page of v6only.test",
+                                           allow="v6only.test", proxy="transparent"),
     "wget": Client("wget -nv -O- https://origin.test/"),
     "wget, http": Client("wget -nv -O- http://origin.test/"),
     "git": Client(f"git clone -q https://{HOSTS['git']}/repo.git clone && cd clone && git commit -q --allow-empty -m x"

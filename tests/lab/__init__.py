@@ -9,6 +9,9 @@ Theory of operation
     ca      a certification authority made with openssl(1) at each start.
     world   all of it with the names that the tests use.
 
+    registry    what package managers and git fetch, made at set-up
+    services    PostgreSQL, Redis, SSH, WebSocket, and the registries at *.svc.test, for the client matrix
+
 What runs inside the lab, sbx among it, takes the lab for its machine. Every IPv4 and IPv6 address leads to the lab's
 own servers, also private and link-local ones, so that a connection that ought never to be made is not lost but
 recorded. Nothing leaves the namespace: it has no interface but lo.
