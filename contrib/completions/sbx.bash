@@ -34,7 +34,6 @@ _sbx_value()
   --network) mapfile -t COMPREPLY < <(compgen -W 'proxy none host' -- "$cur") ;;
   --home) mapfile -t COMPREPLY < <(compgen -W 'private tmpfs host' -- "$cur") ;;
   --syscalls) mapfile -t COMPREPLY < <(compgen -W 'nesting ptrace i386' -- "$cur") ;;
-  --ask) mapfile -t COMPREPLY < <(compgen -W 'fd:' -- "$cur") ;;
   --engine) mapfile -t COMPREPLY < <(compgen -W 'auto bwrap' -- "$cur") ;;
   --summary) mapfile -t COMPREPLY < <(compgen -W 'auto always never' -- "$cur") ;;
   --env) mapfile -t COMPREPLY < <(compgen -e -- "$cur") ;;
@@ -51,6 +50,7 @@ _sbx_command_at()
   while ((at < COMP_CWORD)); do
     case ${COMP_WORDS[at]} in
     --) printf '%s\n' $((at + 1)) && return ;;
+    --ask) [[ ${COMP_WORDS[at + 1]-} == fd ]] && at=$((at + 3)) ;; # fd:N is three words
     -q | --quiet | -v | --verbose | --hosts-only | --dry-run | --help | --json | --plan | --*=*) ;;
     -*) at=$((at + 1)) ;;
     *) break ;;

@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 
+#define OPTS_FD "fd:" /* in front of the number of a descriptor */
 #define OPTS_SETTINGS_MAX 65536
 #define OPTS_SYSCALLS "syscalls." /* keys that one option sets, by the rest of their names */
 #define OPTS_POLICY (OPTS_FOR_RUN | OPTS_FOR_SHELL | OPTS_FOR_CHECK | OPTS_FOR_SHOW | OPTS_FOR_WHY | OPTS_FOR_LEARN)
@@ -41,7 +42,7 @@ struct option {
   unsigned commands;
   const char *name;
   char letter; /* 0: none */
-  const char *argument; /* NULL: takes none */
+  const char *argument; /* NULL: takes none; in brackets: takes one that looks like it, or none */
   const char *help;
 };
 
@@ -51,7 +52,7 @@ static const struct option own_options[] = {
   { OPTS_ID_WORKSPACE, OPTS_POLICY | OPTS_FOR_INIT | OPTS_FOR_TRUST, "--workspace", 0, "DIR",
     "work in this directory instead of the enclosing project" },
   { OPTS_ID_FD, OPTS_START, "--fd", 0, "N", "let the command inherit this descriptor" },
-  { OPTS_ID_ASK, OPTS_FOR_RUN | OPTS_FOR_SHELL, "--ask", 0, "fd:N", "ask about hosts that no rule names" },
+  { OPTS_ID_ASK, OPTS_FOR_RUN | OPTS_FOR_SHELL, "--ask", 0, "[fd:N]", "ask about hosts that no rule names" },
   { OPTS_ID_ASK_TIMEOUT, OPTS_FOR_RUN | OPTS_FOR_SHELL, "--ask-timeout", 0, "DURATION",
     "take no answer in this time for a no" },
   { OPTS_ID_ENGINE, OPTS_START, "--engine", 0, "auto|bwrap", "choose what builds the sandbox" },
@@ -219,7 +220,11 @@ static int choose_ask(struct opts *opts, const char *value, struct err *err)
   int flags;
   int r;
 
-  if (strncmp(value, "fd:", 3) != 0)
+  if (!value) {
+    opts->ask = ASK_TERMINAL;
+    return 0;
+  }
+  if (strncmp(value, OPTS_FD, strlen(OPTS_FD)) != 0)
     return err_set(err, EINVAL, "%s is not fd:N", value);
   r = parse_fd(value + 3, err, &opts->ask_fd);
   if (r < 0)
@@ -310,6 +315,12 @@ static int apply_own(struct opts *opts, const struct option *option, const char 
   return -EINVAL;
 }
 
+/* The only kind of argument that an option may do without. No command is called so. */
+static bool is_fd(const char *word)
+{
+  return word && strncmp(word, OPTS_FD, strlen(OPTS_FD)) == 0;
+}
+
 /* One option at args[0]; *ret_used tells how many arguments it took. */
 static int parse_one(enum opts_command command, char *const *args, struct err *err, struct opts *opts, size_t *ret_used)
 {
@@ -317,13 +328,14 @@ static int parse_one(enum opts_command command, char *const *args, struct err *e
   struct span name = span_starts_with(word, SPAN("--")) ? span_sub(word, 0, span_find(word, '=')) : word;
   const struct option *own = find_own(command, name);
   const struct key *key = own ? NULL : find_key(command, name);
-  bool takes_value = key || (own && own->argument);
   const char *value = name.len < word.len ? word.ptr + name.len + 1 : NULL;
+  bool optional = own && own->argument && own->argument[0] == '[';
+  bool takes_value = key || (own && own->argument && (!optional || value || is_fd(args[1])));
   int r;
 
   if (!own && !key)
     return refuse_unknown(command, name, err);
-  if (!takes_value && value)
+  if (!takes_value && value && !optional)
     return err_set(err, EINVAL, "%.*s takes no value", (int)name.len, name.ptr);
   *ret_used = 1;
   if (takes_value && !value) {

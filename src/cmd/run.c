@@ -10,6 +10,7 @@
 #include "sys/spawn.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -85,6 +86,8 @@ static int check_descriptors(const struct opts *opts, struct err *err)
 static int prepare_ask(const struct opts *opts, const struct policy *policy, const char *project, struct err *err,
                        struct ask_setup *ret_ask)
 {
+  int fd = opts->ask_fd;
+
   if (!opts->ask && opts->ask_ms)
     return err_set(err, EINVAL, "--ask-timeout: goes with --ask");
   if (opts->ask && policy->network != POLICY_NETWORK_PROXY)
@@ -96,10 +99,14 @@ static int prepare_ask(const struct opts *opts, const struct policy *policy, con
       return err_set(err, EINVAL, "--fd %d: is the descriptor of --ask, and the command must not answer for you",
                      opts->ask_fd);
   }
-  *ret_ask = (struct ask_setup){ .channel = opts->ask,
-                                 .fd = opts->ask_fd,
-                                 .answer_ms = opts->ask_ms ? opts->ask_ms : LIMITS_ASK_MS,
-                                 .project_file = project };
+  if (opts->ask == ASK_TERMINAL) {
+    fd = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC);
+    if (fd < 0)
+      return err_set_errno(err, errno, "--ask: there is no terminal to ask on; run it on one, or ask over --ask fd:N");
+  }
+  *ret_ask = (struct ask_setup){
+    .channel = opts->ask, .fd = fd, .answer_ms = opts->ask_ms ? opts->ask_ms : LIMITS_ASK_MS, .project_file = project
+  };
   return 0;
 }
 

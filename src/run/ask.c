@@ -1,4 +1,4 @@
-/* Theory of operation: questions over a descriptor, one JSON object per line.
+/* Theory of operation: questions over a descriptor, one JSON object per line (on a terminal: ask_terminal.c).
  *
  *   sbx  {"id":1,"host":"api.example.com","port":443,"rule":"api.example.com","reason":"not-allowed",
  *         "answers":["once","run","project","deny"],"timeoutMs":60000}
@@ -27,7 +27,7 @@
 
 #define MS UINT64_C(1000000) /* in nanoseconds */
 
-void ask_open(struct ask *ask, const struct ask_setup *setup,
+void ask_open(struct ask *ask, const struct ask_setup *setup, pid_t init,
               void (*answered)(void *data, const struct control_answer *answer), void *data)
 {
   *ask = (struct ask){ .setup = setup,
@@ -35,7 +35,8 @@ void ask_open(struct ask *ask, const struct ask_setup *setup,
                        .data = data,
                        .budget_ms = (uint64_t)LIMITS_ASK_BURST * LIMITS_ASK_EVERY_MS,
                        .budget_ns = clock_mono_ns(),
-                       .line = BUF_INIT(LIMITS_ASK_LINE_BYTES) };
+                       .line = BUF_INIT(LIMITS_ASK_LINE_BYTES),
+                       .terminal = { .fd = setup->fd, .init = init } };
 }
 
 /* Answering. */
@@ -86,6 +87,7 @@ static void refuse_all(struct ask *ask)
 void ask_close(struct ask *ask)
 {
   ask->gone = true; /* the proxy's last words may be questions */
+  ask_terminal_end(&ask->terminal, "the run has ended");
   refuse_all(ask);
   buf_free(&ask->line);
 }
@@ -113,7 +115,7 @@ static void lose(struct ask *ask)
   ask->gone = true;
 }
 
-static void show(struct ask *ask, struct ask_question *question)
+static void show_line(struct ask *ask, struct ask_question *question)
 {
   buf_autofree struct buf line = BUF_INIT(LIMITS_ASK_LINE_BYTES);
 
@@ -138,6 +140,65 @@ static void tell_closed(struct ask *ask, const struct ask_question *question, co
   buf_printf(&line, "{\"id\":%u,\"closed\":\"%s\"}\n", question->number, why);
   if (!ask->gone && (buf_error(&line) || send_line(ask->setup->fd, buf_span(&line)) < 0))
     lose(ask);
+}
+
+/* The question that stands on the terminal: the only one that is shown. */
+static size_t shown_index(const struct ask *ask)
+{
+  size_t i = 0;
+
+  while (i < ask->count && !ask->questions[i].shown)
+    i++;
+  return i;
+}
+
+/* Puts the next question on the terminal, if none stands there. What cannot be asked now may be asked another time. */
+static void show_next(struct ask *ask)
+{
+  while (ask->count && shown_index(ask) == ask->count) {
+    struct ask_question *question = &ask->questions[0];
+    struct err err = ERR_INIT;
+
+    if (ask_terminal_begin(&ask->terminal, &question->host, question->port, question->rule, ask->setup->answer_ms,
+                           &err) == 0) {
+      question->shown = true;
+      question->deadline_ns = clock_mono_ns() + ask->setup->answer_ms * MS;
+      return;
+    }
+    log_line(LOG_NOTICE, "--ask: %s; %s is refused for now", err.message, question->rule);
+    settle(ask, 0, DECIDE_ASKED_LIMIT);
+  }
+}
+
+static void show(struct ask *ask, struct ask_question *question)
+{
+  if (ask->setup->channel == ASK_TERMINAL)
+    show_next(ask);
+  else
+    show_line(ask, question);
+}
+
+/* Ends the question on the terminal, and puts the next. */
+static void settle_terminal(struct ask *ask, enum decide_asked asked, const char *why)
+{
+  size_t index = shown_index(ask);
+
+  ask_terminal_end(&ask->terminal, why);
+  if (index < ask->count)
+    settle(ask, index, asked);
+  show_next(ask);
+}
+
+void ask_interrupt(struct ask *ask)
+{
+  if (ask->terminal.open)
+    settle_terminal(ask, DECIDE_ASKED_DENY, "no answer");
+}
+
+void ask_hold(struct ask *ask)
+{
+  if (!ask_terminal_hold(&ask->terminal))
+    settle_terminal(ask, DECIDE_ASKED_DENY, "the command cannot be stopped");
 }
 
 static bool parse_answer(const char *word, enum decide_asked *ret_asked)
@@ -182,7 +243,15 @@ static void take_line(struct ask *ask, struct span line)
   log_line(LOG_DETAIL, "--ask: an answer to question %llu, which is not open", (unsigned long long)number);
 }
 
-void ask_read(struct ask *ask)
+static void read_terminal(struct ask *ask)
+{
+  enum decide_asked asked;
+
+  if (ask_terminal_read(&ask->terminal, &asked))
+    settle_terminal(ask, asked, NULL);
+}
+
+static void read_lines(struct ask *ask)
 {
   char bytes[LIMITS_ASK_LINE_BYTES];
   ssize_t n = read(ask->setup->fd, bytes, sizeof bytes);
@@ -206,6 +275,14 @@ void ask_read(struct ask *ask)
     lose(ask);
     refuse_all(ask);
   }
+}
+
+void ask_read(struct ask *ask)
+{
+  if (ask->setup->channel == ASK_TERMINAL)
+    read_terminal(ask);
+  else
+    read_lines(ask);
 }
 
 /* Questions. */
@@ -267,14 +344,17 @@ void ask_take(struct ask *ask, const struct control_ask *message)
 
 void ask_forget(struct ask *ask)
 {
-  for (size_t i = 0; i < ask->count; i++)
+  ask_terminal_end(&ask->terminal, "the connection is gone");
+  for (size_t i = 0; i < ask->count && ask->setup->channel == ASK_FD; i++)
     tell_closed(ask, &ask->questions[i], "gone");
   ask->count = 0;
 }
 
 int ask_poll_fd(const struct ask *ask)
 {
-  return ask->setup->channel == ASK_FD && !ask->gone ? ask->setup->fd : -1;
+  bool waits = ask->setup->channel == ASK_FD ? !ask->gone : ask->terminal.open;
+
+  return waits ? ask->setup->fd : -1;
 }
 
 int ask_wait_ms(const struct ask *ask)
@@ -302,6 +382,10 @@ void ask_expire(struct ask *ask)
     if (!question->shown || question->deadline_ns > now) {
       i++;
       continue;
+    }
+    if (ask->setup->channel == ASK_TERMINAL) {
+      settle_terminal(ask, DECIDE_ASKED_DEADLINE, "no answer in time");
+      return;
     }
     tell_closed(ask, question, "deadline");
     settle(ask, i, DECIDE_ASKED_DEADLINE);

@@ -5,6 +5,7 @@
 #include "base/buf.h"
 #include "policy/decide.h"
 #include "policy/limits.h"
+#include "run/ask_terminal.h"
 #include "run/run.h"
 #include "sys/control.h"
 
@@ -30,10 +31,12 @@ struct ask {
   uint64_t budget_ms; /* how much of LIMITS_ASK_EVERY_MS has been saved up, and when that was */
   uint64_t budget_ns;
   struct buf line; /* the beginning of one, of an IDE */
+  struct ask_terminal terminal;
 };
 
-/* answered(data, answer) is told once for each question; the texts of setup must outlive the object. */
-void ask_open(struct ask *ask, const struct ask_setup *setup,
+/* answered(data, answer) is told once for each question; the texts of setup must outlive the object. init is the
+ * process that everything inside is below. */
+void ask_open(struct ask *ask, const struct ask_setup *setup, pid_t init,
               void (*answered)(void *data, const struct control_answer *answer), void *data);
 /* Refuses what is open, and lets the terminal go. */
 void ask_close(struct ask *ask);
@@ -51,5 +54,10 @@ int ask_wait_ms(const struct ask *ask);
 /* The descriptor is ready, or the time is up. */
 void ask_read(struct ask *ask);
 void ask_expire(struct ask *ask);
+
+/* We were told to end, or by Ctrl-C to go on without an answer: what stands on the terminal is refused. */
+void ask_interrupt(struct ask *ask);
+/* We were continued, and the command perhaps with us: it must not run while a question stands on the terminal. */
+void ask_hold(struct ask *ask);
 
 #endif

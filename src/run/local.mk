@@ -1,6 +1,7 @@
 noinst_LIBRARIES += librun.a
 librun_a_SOURCES = \
   src/run/ask.c src/run/ask.h \
+  src/run/ask_terminal.c src/run/ask_terminal.h \
   src/run/audit_file.c src/run/audit_file.h \
   src/run/launch.c \
   src/run/limits.c src/run/limits.h \

@@ -25,12 +25,13 @@ enum run_summary {
 /* Who is asked about a target that no rule names (--ask). */
 enum ask_channel {
   ASK_NOBODY,
+  ASK_TERMINAL, /* whoever sits at the controlling terminal */
   ASK_FD, /* whoever is at the other end of a descriptor */
 };
 
 struct ask_setup {
   enum ask_channel channel;
-  int fd; /* ASK_FD: open for reading and writing */
+  int fd; /* open for reading and writing; ASK_TERMINAL: the controlling terminal */
   uint64_t answer_ms; /* after so long the answer is no */
   const char *project_file; /* where a rule goes that is allowed for the project */
 };

@@ -131,6 +131,10 @@ static void handle_signal(struct state *state, const struct signalfd_siginfo *in
   }
   if (number == SIGPIPE)
     return;
+  if (number == SIGINT || number == SIGQUIT || number == SIGTERM || number == SIGHUP)
+    ask_interrupt(state->supervise->ask);
+  else if (number == SIGCONT)
+    ask_hold(state->supervise->ask);
   if (!from_terminal && !from_inside)
     pass_on(state, number);
   if (number == SIGTSTP) {
@@ -185,6 +189,7 @@ static void keep_time(struct state *state)
   if (state->clock == SUPERVISE_RUNNING) {
     state->clock = SUPERVISE_TERMINATED;
     state->deadline_ns = clock_mono_ns() + UINT64_C(1000000) * SUPERVISE_GRACE_MS;
+    ask_interrupt(state->supervise->ask);
     pass_on(state, SIGTERM);
     pass_on(state, SIGCONT);
   } else {

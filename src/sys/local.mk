@@ -3,6 +3,7 @@ libsys_a_CPPFLAGS = $(AM_CPPFLAGS) $(SECCOMP_CFLAGS)
 libsys_a_SOURCES = \
   src/sys/cgroup.c src/sys/cgroup.h \
   src/sys/control.h \
+  src/sys/freeze.c src/sys/freeze.h \
   src/sys/landlock.c src/sys/landlock.h \
   src/sys/memfd.c src/sys/memfd.h \
   src/sys/netns.c src/sys/netns.h \

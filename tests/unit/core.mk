@@ -105,6 +105,12 @@ tests_unit_test_sys_spawn_SOURCES = tests/unit/test_sys_spawn.c
 tests_unit_test_sys_spawn_CPPFLAGS = $(unit_cppflags)
 tests_unit_test_sys_spawn_LDADD = $(unit_sys_libs)
 
+check_PROGRAMS += tests/unit/test_sys_freeze
+TESTS += tests/unit/test_sys_freeze
+tests_unit_test_sys_freeze_SOURCES = tests/unit/test_sys_freeze.c
+tests_unit_test_sys_freeze_CPPFLAGS = $(unit_cppflags)
+tests_unit_test_sys_freeze_LDADD = $(unit_sys_libs)
+
 check_PROGRAMS += tests/unit/test_sys_proc
 TESTS += tests/unit/test_sys_proc
 tests_unit_test_sys_proc_SOURCES = tests/unit/test_sys_proc.c
