@@ -142,13 +142,38 @@ static int set_limits(const char *dir, const struct cgroup_limits *limits, struc
   return r;
 }
 
+/* One that is there already is a leftover, or that of a process with our number in another pid namespace: sharing it
+ * would join two runs' limits, and the end of either would kill both. rmdir(2) tells the two apart. */
+static int make_fresh(const char *dir)
+{
+  if (mkdir(dir, 0755) == 0)
+    return 0;
+  if (errno != EEXIST)
+    return -1;
+  (void)rmdir(dir);
+  return mkdir(dir, 0755);
+}
+
+int cgroup_limit(const char *dir, const struct cgroup_limits *limits, struct err *err, int *ret_procs)
+{
+  mem_autofree char *procs = path_join(dir, "cgroup.procs");
+  int r = procs ? set_limits(dir, limits, err) : err_set(err, ENOMEM, "out of memory");
+  int fd;
+
+  if (r < 0)
+    return r;
+  fd = open(procs, O_WRONLY | O_CLOEXEC);
+  if (fd < 0)
+    return err_set_errno(err, errno, "%s", procs);
+  *ret_procs = fd;
+  return 0;
+}
+
 int cgroup_make(const struct cgroup_limits *limits, struct err *err, char **ret_path, int *ret_procs)
 {
   mem_autofree char *parent = NULL;
   mem_autofree char *name = NULL;
   mem_autofree char *dir = NULL;
-  mem_autofree char *procs = NULL;
-  int fd;
   int r = cgroup_find(limits, err, &parent);
 
   if (r < 0)
@@ -157,21 +182,17 @@ int cgroup_make(const struct cgroup_limits *limits, struct err *err, char **ret_
   if (asprintf(&name, CGROUP_PREFIX "%d", (int)getpid()) < 0)
     name = NULL;
   dir = name ? path_join(parent, name) : NULL;
-  procs = dir ? path_join(dir, "cgroup.procs") : NULL;
-  if (!procs)
+  if (!dir)
     return err_set(err, ENOMEM, "out of memory");
-  if (mkdir(dir, 0755) < 0 && errno != EEXIST)
-    return err_set_errno(err, errno, "%s", dir);
-  r = set_limits(dir, limits, err);
-  fd = r == 0 ? open(procs, O_WRONLY | O_CLOEXEC) : -1;
-  if (fd < 0) {
-    r = r < 0 ? r : err_set_errno(err, errno, "%s", procs);
+  if (make_fresh(dir) < 0)
+    return errno == EEXIST ? err_set(err, EEXIST, "%s: a cgroup of another run; try again", dir)
+                           : err_set_errno(err, errno, "%s", dir);
+  r = cgroup_limit(dir, limits, err, ret_procs);
+  if (r < 0)
     (void)rmdir(dir);
-    return r;
-  }
-  *ret_path = mem_steal(dir);
-  *ret_procs = fd;
-  return 0;
+  else
+    *ret_path = mem_steal(dir);
+  return r;
 }
 
 void cgroup_remove(const char *path, int *procs)

@@ -146,24 +146,23 @@ static void test_no_version_2(void **state)
 }
 
 /* As the kernel would, the test puts the files in place before. */
-static void test_make_sets_the_limits(void **state)
+static void test_limit(void **state)
 {
   static const char *const files[] = { "cgroup.procs", "memory.max", "memory.swap.max",
                                        "pids.max",     "cpu.max",    "cgroup.kill" };
-  mem_autofree char *path = NULL;
+  const char *path;
   struct err err = ERR_INIT;
   char name[64];
   int procs = -1;
 
   (void)state;
-  delegate("cpu memory pids\n");
   for (size_t i = 0; i < MEM_COUNT(files); i++) {
-    snprintf(name, sizeof name, "sbx-%d/%s", (int)getpid(), files[i]);
+    snprintf(name, sizeof name, "made/%s", files[i]);
     temp_put(in_own(name), "");
   }
-  if (cgroup_make(&all, &err, &path, &procs) < 0)
+  path = in_own("made");
+  if (cgroup_limit(path, &all, &err, &procs) < 0)
     fail_msg("%s", err.message);
-  assert_int_equal(strncmp(path, own, strlen(own)), 0);
   assert_int_equal(chdir(path), 0);
   assert_text("memory.max", "1048576");
   assert_text("memory.swap.max", "0");
@@ -178,22 +177,39 @@ static void test_make_sets_the_limits(void **state)
   assert_int_equal(chdir("/"), 0);
 }
 
-static void test_make_only_what_is_asked(void **state)
+static void test_limit_only_what_is_asked(void **state)
 {
   const struct cgroup_limits pids = { .pids = 5 };
-  mem_autofree char *path = NULL;
+  struct err err = ERR_INIT;
+  int procs = -1;
+
+  (void)state;
+  temp_put(in_own("made/cgroup.procs"), "");
+  temp_put(in_own("made/pids.max"), "");
+  assert_int_equal(cgroup_limit(in_own("made"), &pids, &err, &procs), 0); /* it would fail on any other file */
+  fd_close(&procs);
+}
+
+/* The name is our number, and another pid namespace may have that as well: its cgroup is not shared. */
+static void test_make_shares_none(void **state)
+{
+  char *path = NULL;
   struct err err = ERR_INIT;
   char name[64];
   int procs = -1;
 
   (void)state;
-  delegate("pids\n");
-  snprintf(name, sizeof name, "sbx-%d/cgroup.procs", (int)getpid());
+  delegate("cpu memory pids\n");
+  snprintf(name, sizeof name, "sbx-%d/in-use", (int)getpid());
   temp_put(in_own(name), "");
-  snprintf(name, sizeof name, "sbx-%d/pids.max", (int)getpid());
-  temp_put(in_own(name), "");
-  assert_int_equal(cgroup_make(&pids, &err, &path, &procs), 0); /* it would fail on any other file */
-  fd_close(&procs);
+  assert_int_equal(cgroup_make(&all, &err, &path, &procs), -EEXIST);
+  assert_true(S_ISREG(temp_mode(in_own(name))));
+  assert_null(path);
+  assert_int_equal(procs, -1);
+  /* Nobody is in it: a leftover of ours, and its limits are not. */
+  assert_int_equal(unlink(in_own(name)), 0);
+  assert_int_equal(cgroup_make(&all, &err, &path, &procs), -ENOENT);
+  assert_non_null(strstr(err.message, "memory.max"));
 }
 
 /* A limit that cannot be set: no cgroup, and no directory. */
@@ -248,8 +264,9 @@ int main(void)
     TEST(test_find),
     TEST(test_find_ancestor),
     TEST(test_no_version_2),
-    TEST(test_make_sets_the_limits),
-    TEST(test_make_only_what_is_asked),
+    TEST(test_limit),
+    TEST(test_limit_only_what_is_asked),
+    TEST(test_make_shares_none),
     TEST(test_make_fails_whole),
     TEST(test_make_sweeps),
   };
