@@ -11,8 +11,8 @@
  * or hidden is so under each of them.
  *
  * A hidden path is covered by something that nobody can open. Renaming a directory above it carries the cover along;
- * but the next run would not find it under its name, so the directories above a name of the policy are pinned. Hiding
- * comes last and so wins over every other list.
+ * but the next run would not find it under its name, so the directories above it are pinned, but for what a pattern
+ * has found, which the next run looks for again. Hiding comes last and so wins over every other list.
  */
 #include "config.h"
 
@@ -290,7 +290,7 @@ static int hide_sockets(const struct policy *policy, const struct facts *facts, 
 
     if (!fact || fact->error || !S_ISSOCK(fact->mode) || is_named_socket(policy, facts, fact->real))
       continue;
-    r = hide(facts->sockets.items[i], "host socket", false, facts, err, plan);
+    r = hide(facts->sockets.items[i], "host socket", true, facts, err, plan);
     if (r < 0)
       return r;
   }
@@ -325,7 +325,7 @@ static int hide_names(const char *base, const char *const *names, const char *wh
     int r = path ? 0 : OUT_OF_MEMORY(err);
 
     if (fact && !fact->error && !is_asked_for(policy, facts, path))
-      r = hide(path, why, false, facts, err, plan);
+      r = hide(path, why, true, facts, err, plan);
     if (r < 0)
       return r;
   }

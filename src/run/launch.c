@@ -160,6 +160,20 @@ static void tell_link(const char *path, const char *real)
              path, real);
 }
 
+/* Whether the directory above was a mount point or read-only, so that nothing inside could rename it. */
+static bool is_pinned(const struct plan *plan, const char *path)
+{
+  mem_autofree char *dir = mem_strndup(path, (size_t)(strrchr(path, '/') - path));
+
+  for (size_t i = plan->ops.count; dir && i > 0; i--) {
+    const struct plan_op *op = &plan->ops.items[i - 1];
+
+    if (op->stage < PLAN_STAGE_PROTECT && path_is_within(dir, op->target))
+      return op->kind != PLAN_BIND_RW || strcmp(op->target, dir) == 0;
+  }
+  return true;
+}
+
 /* A mask or a read-only mount is tied to the object under a name. When somebody outside puts another object there (an
  * editor that saves by renaming, `git config`), the kernel takes the mount away in every namespace. Nothing inside can
  * do that, and nothing here can prevent it; but it must not pass in silence. */
@@ -174,7 +188,15 @@ static void tell_replaced(const struct plan *plan)
 
     if (!guarded || !op->inode)
       continue;
-    if (path_resolve(op->target, &now) < 0 || now.inode != op->inode || now.device != op->device)
+    if (path_resolve(op->target, &now) == 0 && now.inode == op->inode && now.device == op->device)
+      continue;
+    /* What a pattern has found may have gone elsewhere with its directory, and is masked there. */
+    if (!is_pinned(plan, op->target) && now.real)
+      log_line(LOG_WARNING,
+               "%s is another file than the one that was hidden when the command started; unless a directory above it "
+               "was renamed inside, it was replaced from outside, and from then on no longer hidden inside",
+               op->target);
+    else if (is_pinned(plan, op->target))
       log_line(LOG_WARNING, "%s was replaced from outside during the run; from then on it was no longer %s inside",
                op->target, op->stage == PLAN_STAGE_HIDE ? "hidden" : "protected");
   }

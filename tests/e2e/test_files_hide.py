@@ -158,3 +158,24 @@ def test_tools_cope_with_hidden_paths(sbx, project):
     project.write("new", "x")
     result = sbx.shell("git add new && git commit -qm new && git log --oneline | wc -l", "--hide", "untracked").ok()
     assert result.out.split()[-1] == "3", result
+
+
+def test_secret_of_the_home_keeps_its_name(sbx, project):
+    """In a home that is writable: from another name the next run would show it."""
+    project.write("../../.cargo/credentials.toml", "hunter2\n")
+    script = "mv ~/.cargo ~/.moved; cat ~/.moved/credentials.toml ~/.cargo/credentials.toml; true"
+    result = sbx.shell(script, "--write", project.home, "--home", "host")
+    assert "busy" in result.err and "hunter2" not in result.out and result.messages == [], result
+
+
+def test_file_that_a_pattern_hides_may_move_with_its_directory(sbx, project):
+    """It is masked there as well, and nobody is blamed."""
+    project.write("sub/.env", "hunter2\n")
+    moved = "mv sub sub2; cat sub2/.env; true"
+    result = sbx.shell(moved, "--hide", "**/.env")
+    assert "hunter2" not in result.out and result.messages == [], result
+    result = sbx.shell("mv sub2 sub3; mkdir sub2; echo mine > sub2/.env; cat sub2/.env sub3/.env; true",
+                       "--hide", "**/.env")
+    assert result.out == "mine\n", result
+    message, = result.messages
+    assert "sub2/.env is another file" in message and "unless a directory above it was renamed inside" in message

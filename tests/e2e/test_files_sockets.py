@@ -144,6 +144,19 @@ for path in ("r2/server.sock", "s", "r3/server.sock", "run/server.sock"):
     assert server.hits == 0
 
 
+def test_directories_above_a_masked_socket_stay(sbx, project, host):
+    """Nobody is told that a socket was replaced from outside: nothing inside can rename what is above it."""
+    host(project.path("sub/deep/server.sock"))
+    code = """
+import os
+for step in (lambda: os.rename("sub", "sub2"), lambda: os.rename("sub/deep", "sub/deep2"), lambda: os.mkdir("sub/new")):
+    try: step(); print("done")
+    except OSError as error: print(error.strerror)
+"""
+    result = sbx.python(code).ok()
+    assert result.out == "Device or resource busy\n" * 2 + "done\n" and result.messages == [], result
+
+
 def test_named_socket_is_reached(sbx, project, host):
     """--unix-socket opens that one, and no other beside it."""
     one, other = host(project.path("run/one.sock")), host(project.path("run/other.sock"))
