@@ -246,8 +246,23 @@ static bool is_forwarded(const struct policy *policy, uint16_t port, uint16_t *h
   return false;
 }
 
+/* A rule may name the address that the client has connected to in place of `localhost`: that address alone is meant. */
+static void judge_loopback_address(struct direct *direct, const struct addr *addr)
+{
+  struct host literal;
+  struct verdict verdict;
+
+  host_of_addr(addr, &literal);
+  verdict = decide_target(direct->conn->proxy->policy, &literal, direct->port);
+  if (!verdict.allow)
+    return;
+  direct->via = "forward";
+  direct->host = literal;
+  direct->verdict = verdict;
+}
+
 /* A connection to the loopback. host_port: the listener's, or 0. */
-static void set_loopback(struct direct *direct, uint16_t port, uint16_t host_port)
+static void set_loopback(struct direct *direct, const struct addr *addr, uint16_t port, uint16_t host_port)
 {
   const struct policy *policy = direct->conn->proxy->policy;
 
@@ -258,8 +273,11 @@ static void set_loopback(struct direct *direct, uint16_t port, uint16_t host_por
   direct->verdict = decide_target(policy, &direct->host, direct->port);
   if (direct->handed_in && direct->verdict.reason != REASON_DENY_RULE)
     direct->verdict = (struct verdict){ .allow = true, .reason = REASON_ALLOWED };
+  else if (!direct->verdict.allow && direct->verdict.reason != REASON_DENY_RULE &&
+           addr_class_outer(addr) == ADDR_LOOPBACK)
+    judge_loopback_address(direct, addr);
   /* Unless a rule on methods or paths has to see the requests. */
-  direct->blind = host_port != 0 && !direct->verdict.request_rule;
+  direct->blind = strcmp(direct->via, "forward") == 0 && !direct->verdict.request_rule;
 }
 
 static void set_target(struct direct *direct, const struct addr *addr, uint16_t port)
@@ -267,7 +285,7 @@ static void set_target(struct direct *direct, const struct addr *addr, uint16_t 
   struct conn *conn = direct->conn;
 
   if (conn->front == CONTROL_FRONT_FORWARD || addr_class_outer(addr) == ADDR_LOOPBACK) {
-    set_loopback(direct, port, conn->front == CONTROL_FRONT_FORWARD ? conn->port : 0);
+    set_loopback(direct, addr, port, conn->front == CONTROL_FRONT_FORWARD ? conn->port : 0);
     return;
   }
   direct->via = "transparent";

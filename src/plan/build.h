@@ -5,7 +5,7 @@
 #include "plan/facts.h"
 #include "plan/plan.h"
 
-/* Where the proxy's HTTP front listens inside. */
+/* Where the proxy's HTTP front listens inside, unless the policy names that port. */
 #define BUILD_HTTP_PORT 3128
 /* The same for SOCKS5 (RFC 1928). */
 #define BUILD_SOCKS_PORT 1080

@@ -14,6 +14,9 @@
  *   localhost:PORT, forward       127.0.0.1 and ::1
  *
  * 80 and 443 always have a listener: a refusal there can say why.
+ *
+ * The explicit fronts stand on every address, so they make way for what the policy says of their ports: each takes the
+ * first port from its usual one on that no rule, forward or publish names.
  */
 #include "plan/build.h"
 #include "plan/ops.h"
@@ -144,17 +147,65 @@ static int add_rule(struct plan *plan, const struct policy_rule *rule, struct er
   return 0;
 }
 
+bool build_rule_lists_port(const struct policy_rule *rule, uint16_t port)
+{
+  unsigned listed = 0;
+
+  for (size_t i = 0; i < rule->port_count; i++) {
+    if (port < rule->ports[i].first)
+      return false;
+    if (port <= rule->ports[i].last)
+      return listed + (port - rule->ports[i].first) < LIMITS_RULE_PORTS;
+    listed += rule->ports[i].last - rule->ports[i].first + 1u;
+  }
+  return false;
+}
+
+static bool is_named(const struct policy *policy, uint16_t port)
+{
+  for (size_t i = 0; i < policy->forward.count; i++) {
+    if (policy->forward.items[i].port == port)
+      return true;
+  }
+  for (size_t i = 0; i < policy->publish.count; i++) {
+    if (policy->publish.items[i].port == port)
+      return true;
+  }
+  for (size_t i = 0; i < policy->allow.count; i++) {
+    if (build_rule_lists_port(&policy->allow.items[i], port))
+      return true;
+  }
+  return false;
+}
+
+/* A front of the proxy, on the first port from usual on that is free of the policy and of the other front. */
+static int add_front(const struct policy *policy, enum control_front front, uint16_t usual, struct err *err,
+                     struct plan *plan, uint16_t *ret_port)
+{
+  struct plan_listener listener = { .front = front, .any = true, .family = ADDR_V6, .port = usual };
+  const char *what = front == CONTROL_FRONT_HTTP ? "HTTP" : "SOCKS";
+
+  while (listener.port < UINT16_MAX && (is_named(policy, listener.port) || is_covered(&plan->listeners, &listener)))
+    listener.port++;
+  if (listener.port != usual &&
+      strv_addf(&plan->notes, "network: the policy names port %u: the %s proxy inside is on %u", (unsigned)usual, what,
+                (unsigned)listener.port) < 0)
+    return err_set(err, ENOMEM, "out of memory");
+  *ret_port = listener.port;
+  return add(plan, &listener, err);
+}
+
 int build_network(const struct policy *policy, struct err *err, struct plan *plan)
 {
   static const uint16_t explained[] = { 80, 443 };
+  uint16_t socks_port;
   int r;
 
   if (policy->network != POLICY_NETWORK_PROXY)
     return 0;
-  plan->http_port = BUILD_HTTP_PORT;
-  r = add_any(plan, CONTROL_FRONT_HTTP, BUILD_HTTP_PORT, err);
+  r = add_front(policy, CONTROL_FRONT_HTTP, BUILD_HTTP_PORT, err, plan, &plan->http_port);
   if (r == 0)
-    r = add_any(plan, CONTROL_FRONT_SOCKS5, BUILD_SOCKS_PORT, err);
+    r = add_front(policy, CONTROL_FRONT_SOCKS5, BUILD_SOCKS_PORT, err, plan, &socks_port);
   if (r == 0)
     r = add_udp(plan, ADDR_V4, err);
   if (r == 0)

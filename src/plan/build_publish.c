@@ -26,12 +26,10 @@ static int refuse(const struct policy_port_map *map, struct err *err, const char
 static const char *use_of(const struct plan_listener *listener)
 {
   switch (listener->front) {
-  case CONTROL_FRONT_HTTP:
-    return "is that of " SBX_NAME "'s HTTP proxy";
-  case CONTROL_FRONT_SOCKS5:
-    return "is that of " SBX_NAME "'s SOCKS proxy";
   case CONTROL_FRONT_FORWARD:
     return "leads to the host already (network.forward, or a rule for localhost)";
+  case CONTROL_FRONT_HTTP: /* they make way (build_network.c) */
+  case CONTROL_FRONT_SOCKS5:
   case CONTROL_FRONT_TRANSPARENT:
   case CONTROL_FRONT_DNS_UDP:
   case CONTROL_FRONT_DNS_TCP:
@@ -69,18 +67,7 @@ static int check_listeners(struct plan *plan, const struct policy_port_map *map,
 /* Of a rule with names the proxy listens on the first ports, once a name is looked up (build_network.c). */
 static bool is_listened_on(const struct policy_rule *rule, uint16_t port)
 {
-  unsigned listed = 0;
-
-  if (rule->kind == POLICY_HOST_PREFIX || rule->kind == POLICY_HOST_LOCALHOST)
-    return false;
-  for (size_t i = 0; i < rule->port_count; i++) {
-    if (port < rule->ports[i].first)
-      return false;
-    if (port <= rule->ports[i].last)
-      return listed + (port - rule->ports[i].first) < LIMITS_RULE_PORTS;
-    listed += rule->ports[i].last - rule->ports[i].first + 1u;
-  }
-  return false;
+  return rule->kind != POLICY_HOST_PREFIX && rule->kind != POLICY_HOST_LOCALHOST && build_rule_lists_port(rule, port);
 }
 
 static int check_rules(const struct policy *policy, struct plan *plan, uint16_t port, struct err *err, bool *warned)

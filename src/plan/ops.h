@@ -33,6 +33,8 @@ int build_system(const struct policy *policy, const struct facts *facts, struct 
 int build_visible(const struct policy *policy, const struct facts *facts, struct err *err, struct plan *plan);
 int build_protect(const struct policy *policy, const struct facts *facts, struct err *err, struct plan *plan);
 int build_hide(const struct policy *policy, const struct facts *facts, struct err *err, struct plan *plan);
+/* Whether the port is one of those of the rule that are listened on inside: its first LIMITS_RULE_PORTS. */
+bool build_rule_lists_port(const struct policy_rule *rule, uint16_t port);
 int build_network(const struct policy *policy, struct err *err, struct plan *plan);
 int build_publish(const struct policy *policy, struct err *err, struct plan *plan);
 int build_upstream(const struct policy *policy, const struct facts *facts, struct err *err, struct plan *plan);

@@ -330,6 +330,56 @@ print(attempt(lambda: tcp("127.0.0.2", {port})), attempt(lambda: tcp("192.0.2.10
     assert result.out == "b'host GET '\n" * 3 + "ECONNREFUSED ECONNREFUSED\n", result
 
 
+@pytest.mark.parametrize("address", ["127.0.0.1", "::1"])
+def test_rule_for_an_address_of_the_loopback(sbx, host_server, address):
+    """As `localhost:PORT`, and that address of the host alone; `why` says the same."""
+    rule = f"[{address}]:{host_server}" if ":" in address else f"{address}:{host_server}"
+    code = f"""
+for host in ("127.0.0.1", "::1", "127.0.0.2"):
+    def say():
+        try: return tcp(host, {host_server}, b"x").recv(9) or "end"
+        except ConnectionResetError: return "reset"
+    print(host, attempt(say))
+"""
+    result = steps(sbx, code, "--allow", rule).ok()
+    # The server is at 127.0.0.1; where the rule names ::1 nobody serves that address.
+    assert result.out == {"127.0.0.1": "127.0.0.1 b'host x'\n::1 ECONNREFUSED\n127.0.0.2 ECONNREFUSED\n",
+                          "::1": "127.0.0.1 ECONNREFUSED\n::1 reset\n127.0.0.2 ECONNREFUSED\n"}[address], result
+    assert sbx("why", "--allow", rule, rule).code == 0
+    if address == "::1":
+        assert any("::1" in m and "connect-refused" in m for m in result.messages), result
+
+
+def test_deny_wins_over_an_address_of_the_loopback(sbx, host_server):
+    code = f"s = tcp('127.0.0.1', {host_server}, b'x'); print(attempt(lambda: s.recv(9)))"
+    result = steps(sbx, code, "--allow", f"127.0.0.1:{host_server}", "--deny", f"localhost:{host_server}")
+    assert result.out == "ECONNRESET\n" and "deny-rule" in result.err, result
+
+
+PAGE = "import urllib.request; page = urllib.request.urlopen('http://origin.test/').read()\n"  # by the variables
+
+
+@pytest.mark.parametrize("port", [3128, 1080])
+@pytest.mark.parametrize("how", ["forward", "rule", "address", "name", "publish"])
+def test_the_proxy_makes_way(sbx, lab, how, port):
+    """A port that the policy names is not the proxy's own; the variables lead to where it is."""
+    lab.zone["proxy.test"] = ["192.0.2.11"]
+    server = lab.servers.listen(port, lambda stream: stream.sendall(b"server " + stream.recv(9)))
+    options = {"forward": ["--forward", str(port)], "rule": ["--allow", f"localhost:{port}"],
+               "address": ["--allow", f"192.0.2.11:{port}"], "name": ["--allow", f"proxy.test:{port}"],
+               "publish": ["--publish", f"{port + 20000}:{port}"]}[how]
+    host = {"address": "192.0.2.11", "name": "proxy.test"}.get(how, "127.0.0.1")
+    code = "print(page)\n"
+    code += f"print(tcp('{host}', {port}, b'hi').recv(20))" if how != "publish" else \
+        f"s = socket.create_server(('127.0.0.1', {port})); print(b'server hi')"
+    try:
+        result = sbx.python(PAGE + CLIENT + code, "--allow", "origin.test", *options)
+    finally:
+        server.shutdown(socket.SHUT_RDWR)
+        server.close()
+    assert result.out == "b'lab page of origin.test\\n'\nb'server hi'\n", result
+
+
 def test_forward_of_a_low_port(sbx, lab):
     """A port that has a listener on every address is told apart by the address."""
     code = "print(tcp('127.0.0.1', 80, b'GET /status/204 HTTP/1.0\\r\\n\\r\\n').recv(12))"
