@@ -1,6 +1,6 @@
 #include "proxy/identity.h"
 
-#include "proxy/http_head.h"
+#include "base/mem.h"
 
 #include <errno.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #define TLS_FIRST_TYPE 20
 #define TLS_ALERT 21
 #define TLS_HANDSHAKE 22
-#define TLS_LAST_TYPE 26
+#define TLS_LAST_TYPE 24
 #define TLS_MAJOR 3
 #define TLS_STRANGE_MAJOR 0x10
 #define SSL2_CLIENT_HELLO 1
@@ -57,7 +57,8 @@ static enum identity_answer look_at_tls(struct identity *identity, const struct 
 
 bool identity_is_tls(struct span bytes)
 {
-  return bytes.len && (unsigned char)bytes.ptr[0] == TLS_HANDSHAKE;
+  return bytes.len && (unsigned char)bytes.ptr[0] == TLS_HANDSHAKE &&
+         (bytes.len < 2 || (unsigned char)bytes.ptr[1] < TLS_STRANGE_MAJOR);
 }
 
 bool identity_is_answer(struct span bytes)
@@ -75,14 +76,17 @@ bool identity_is_answer(struct span bytes)
 static enum identity_answer look_for_record(struct span bytes, bool end, struct err *err)
 {
   unsigned first = (unsigned char)bytes.ptr[0];
-  bool record = first >= TLS_FIRST_TYPE && first <= TLS_LAST_TYPE;
-  bool ssl2 = first & 0x80;
+  unsigned major = bytes.len > 1 ? (unsigned char)bytes.ptr[1] : TLS_MAJOR;
+  bool record = first >= TLS_FIRST_TYPE && first <= TLS_LAST_TYPE &&
+                (first == TLS_ALERT ? major < TLS_STRANGE_MAJOR : major == TLS_MAJOR);
+  bool ssl2 = (first & 0x80) && (bytes.len < 3 || bytes.ptr[2] == SSL2_CLIENT_HELLO) &&
+              (bytes.len < 4 || bytes.ptr[3] == TLS_MAJOR || bytes.ptr[3] == 0);
 
-  if ((record && bytes.len < 2) || (ssl2 && bytes.len < 3))
+  if ((record && bytes.len < 2) || (ssl2 && bytes.len < 4))
     return end ? IDENTITY_PASS : IDENTITY_MORE;
-  if (record && (unsigned char)bytes.ptr[1] < TLS_STRANGE_MAJOR)
+  if (record)
     return refuse(err, "a TLS record that is not the ClientHello");
-  if (ssl2 && bytes.ptr[2] == SSL2_CLIENT_HELLO)
+  if (ssl2)
     return refuse(err, "a hello in the form of SSL 2, which names no host");
   return IDENTITY_PASS;
 }
@@ -96,81 +100,58 @@ static bool is_hello(const struct identity *identity, struct span bytes)
   return identity_is_tls(bytes);
 }
 
-static bool holds_nocase(struct span line, struct span word)
+/* Ports of protocols whose clients begin with what would be a request elsewhere: a URL (RTSP), `GET key` or `KEYS *`
+ * (Redis), `get /key` (memcached). */
+static bool is_home_of_another(uint16_t port)
 {
-  for (size_t i = 0; i + word.len <= line.len; i++) {
-    if (span_equal_nocase(span_sub(line, i, word.len), word))
-      return true;
+  return port == 554 || port == 8554 || port == 6379 || port == 11211;
+}
+
+/* What would carry requests past the judgement. PASS: none of these. */
+static enum identity_answer look_for_preface(const struct host *host, struct span bytes, bool end, struct err *err)
+{
+  static const struct span prefaces[] = { SPAN_INIT("PRI * HTTP/2.0"), SPAN_INIT("PROXY "),
+                                          SPAN_INIT("\r\n\r\n\0\r\nQUIT\n") };
+
+  for (size_t i = 0; i < MEM_COUNT(prefaces); i++) {
+    if (!end && bytes.len < prefaces[i].len && span_starts_with(prefaces[i], bytes))
+      return IDENTITY_MORE;
+    if (!span_starts_with(bytes, prefaces[i]))
+      continue;
+    if (i > 0)
+      return refuse(err, "a PROXY header hides what follows it");
+    if (!is_free_name(host))
+      return refuse(err, "HTTP/2 in the clear cannot be judged; use TLS");
   }
-  return false;
+  return IDENTITY_PASS;
 }
 
-/* Space as the most lenient of servers may see it in front of and within a request line. */
-static bool is_space(char c)
+static enum identity_answer look_for_request(struct identity *identity, uint16_t port, struct span bytes, bool end,
+                                             struct err *err)
 {
-  return c == ' ' || c == '\t' || c == '\v' || c == '\f';
-}
+  bool last = bytes.len >= LIMITS_HTTP_HEAD_BYTES;
+  enum first_line_answer answer;
 
-static size_t count_words(struct span line)
-{
-  size_t count = 0;
-
-  for (size_t i = 0; i < line.len; i++) {
-    bool inside = !is_space(line.ptr[i]) && line.ptr[i] != '\r';
-
-    if (inside && (i == 0 || is_space(line.ptr[i - 1])))
-      count++;
+  if (identity->spoken || is_home_of_another(port))
+    answer = first_line_look_plainly(bytes, end);
+  else
+    answer = first_line_look(&identity->line, bytes, end);
+  switch (answer) {
+  case FIRST_LINE_MORE:
+    return last ? refuse(err, "its first line does not end") : IDENTITY_MORE;
+  case FIRST_LINE_STREAM:
+    return last ? IDENTITY_PASS : IDENTITY_STREAM;
+  case FIRST_LINE_REQUEST:
+    return IDENTITY_HTTP;
+  case FIRST_LINE_OTHER:
+  default:
+    return IDENTITY_PASS;
   }
-  return count;
-}
-
-/* A request line has "HTTP/" in it; of HTTP/0.9, two words the second of which may be a whole URL. */
-static bool is_request(struct span line)
-{
-  return holds_nocase(line, SPAN("HTTP/")) || (count_words(line) == 2 && holds_nocase(line, SPAN("://")));
-}
-
-static struct span skip_empty_lines(struct span bytes)
-{
-  while (bytes.len && (bytes.ptr[0] == '\r' || bytes.ptr[0] == '\n' || is_space(bytes.ptr[0])))
-    bytes = span_sub(bytes, 1, bytes.len);
-  return bytes;
-}
-
-/* A first line that an HTTP server might take for a request: a token, a space, and what is_request() looks for. Servers
- * skip empty lines in front of it (RFC 9112, 2.2), so they are skipped here. A line that does not end is waited for:
- * passing its beginning would let the rest follow unseen. No server takes a NUL in it. */
-static enum identity_answer look_for_request(const struct host *host, struct span bytes, bool end, struct err *err)
-{
-  bool last = end || bytes.len >= LIMITS_HTTP_HEAD_BYTES;
-  struct span line;
-  size_t token = 0;
-
-  bytes = skip_empty_lines(bytes);
-  while (token < bytes.len && http_head_is_token((unsigned char)bytes.ptr[token]))
-    token++;
-  if (token == bytes.len)
-    return end ? IDENTITY_PASS : last ? refuse(err, "its first line does not end") : IDENTITY_MORE;
-  if (token == 0 || !is_space(bytes.ptr[token]))
-    return IDENTITY_PASS;
-  line = span_sub(bytes, 0, span_find(bytes, '\n'));
-  if (span_find(line, '\0') < line.len)
-    return IDENTITY_PASS;
-  if (line.len == bytes.len && !last)
-    return IDENTITY_MORE;
-  if (span_starts_with(line, SPAN("PRI * HTTP/2.0")))
-    return is_free_name(host) ? IDENTITY_PASS : refuse(err, "HTTP/2 in the clear cannot be judged; use TLS");
-  if (span_starts_with(line, SPAN("PROXY ")))
-    return refuse(err, "a PROXY header hides what follows it");
-  if (line.len == bytes.len && !end)
-    return refuse(err, "its first line does not end");
-  return is_request(line) ? IDENTITY_HTTP : IDENTITY_PASS;
 }
 
 enum identity_answer identity_look(struct identity *identity, const struct policy *policy, const struct host *host,
                                    uint16_t port, struct span bytes, bool end, struct err *err)
 {
-  static const struct span proxy_v2 = SPAN_INIT("\r\n\r\n\0\r\nQUIT\n");
   enum identity_answer answer;
 
   if (!bytes.len)
@@ -179,11 +160,10 @@ enum identity_answer identity_look(struct identity *identity, const struct polic
     answer = identity->spoken ? IDENTITY_PASS : look_for_record(bytes, end, err);
     if (answer != IDENTITY_PASS)
       return answer;
-    if (span_starts_with(bytes, proxy_v2))
-      return refuse(err, "a PROXY header hides what follows it");
-    if (!end && span_starts_with(proxy_v2, bytes))
-      return IDENTITY_MORE;
-    return look_for_request(host, bytes, end, err);
+    answer = look_for_preface(host, bytes, end, err);
+    if (answer == IDENTITY_PASS && !span_starts_with(bytes, SPAN("PRI * HTTP/2.0")))
+      answer = look_for_request(identity, port, bytes, end, err);
+    return answer;
   }
   answer = look_at_tls(identity, policy, host, port, bytes, err);
   return answer == IDENTITY_MORE && end ? refuse(err, "its ClientHello is cut short") : answer;

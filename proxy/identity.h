@@ -7,10 +7,12 @@
 #define SBX_PROXY_IDENTITY_H
 
 #include "policy/decide.h"
+#include "proxy/first_line.h"
 #include "proxy/tls_hello.h"
 
 enum identity_answer {
   IDENTITY_MORE, /* too few bytes to tell */
+  IDENTITY_STREAM, /* the same, but what has come need not be held back */
   IDENTITY_PASS, /* names the target, or names nothing that could differ */
   IDENTITY_HTTP, /* what may be cleartext HTTP/1: each request has to be judged by itself */
   IDENTITY_REFUSE, /* names another host, or cannot be told to name this one: err has the cause */
@@ -18,6 +20,7 @@ enum identity_answer {
 
 struct identity {
   struct tls_hello_scan scan;
+  struct first_line line;
   bool spoken; /* the origin has spoken first, which no server of TLS or HTTP does; set by the caller */
 };
 
@@ -28,7 +31,8 @@ struct identity {
  * refused: another record, a hello in the form of SSL 2.
  * HTTP/2 in the clear is refused where the target is a name, since its requests cannot be judged here; and so is a
  * header of the PROXY protocol, since a server that reads it would take what follows for another client's first bytes.
- * Anything else passes. */
+ * HTTP/1 is what any known server may take for a request (first_line.h); but on ports of protocols that begin in the
+ * same way, and once the origin has spoken, only what can be nothing else. Anything else passes. */
 enum identity_answer identity_look(struct identity *identity, const struct policy *policy, const struct host *host,
                                    uint16_t port, struct span bytes, bool end, struct err *err);
 

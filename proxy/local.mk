@@ -10,6 +10,7 @@ libproxy_a_SOURCES = \
   proxy/dial.c proxy/dial.h \
   proxy/direct.c proxy/direct.h \
   proxy/dns.c proxy/dns.h \
+  proxy/first_line.c proxy/first_line.h \
   proxy/gate.c proxy/gate.h \
   proxy/hosts.c proxy/hosts.h \
   proxy/http.c proxy/http.h proxy/http_state.h \

@@ -152,6 +152,9 @@ static int ask(struct relay *relay, bool end)
     relay->look = NULL;
     relay_clear(relay);
     return 0;
+  case RELAY_TRICKLE:
+    pass_held(relay);
+    return 0;
   case RELAY_MORE:
   default:
     if (relay->passed)

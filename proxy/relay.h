@@ -6,6 +6,7 @@
 
 enum relay_look {
   RELAY_MORE, /* hold what has come, and ask again when there is more */
+  RELAY_TRICKLE, /* send on what has come, and ask again when there is more */
   RELAY_PASS, /* send it on, and do not ask again */
   RELAY_GONE, /* the relay has been cleared and its ends taken by another: it must not be touched any more */
 };

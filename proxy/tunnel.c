@@ -7,6 +7,7 @@
  *   the client's first bytes            then
  *   none                                wait; the origin may speak meanwhile
  *   a ClientHello, not whole            wait, for LIMITS_HEAD_MS in all
+ *   no text, and no end of a line       send it on, and go on looking
  *   a line, not whole                   wait for LIMITS_FIRST_MS; then send on what there is, and go on looking
  *   a ClientHello for another host      TLS alert access_denied; the origin is reset
  *   cleartext HTTP/1                    the HTTP machine takes over both ends and judges each request (http_fixed.h)
@@ -132,6 +133,13 @@ static enum relay_look look(void *data, struct span bytes, bool end)
     if (bytes.len)
       wait_for_more(tunnel);
     return RELAY_MORE;
+  case IDENTITY_STREAM:
+    if (!opaque.allow) {
+      refuse(tunnel, &opaque);
+      return RELAY_GONE;
+    }
+    loop_timer_set(tunnel->conn->timer, LIMITS_IDLE_MS);
+    return RELAY_TRICKLE;
   case IDENTITY_PASS:
     if (bytes.len && !opaque.allow) {
       refuse(tunnel, &opaque);

@@ -173,6 +173,64 @@ def test_fronting_in_the_clear(sbx, lab, way, request_text):
     assert lab.requests == []
 
 
+LENIENT = ["GET /s\\r\\n", "GET s\\r\\n", "GET\\x85/s HTTP/1.1\\r\\n", "\\x1fGET /s HTTP/1.1\\r\\n", "GET /s\\0HTTP/1.1\\r\\n", "GET\\r/s HTTP/1.1\\r\\n",
+           "GET /s XTTP/1.1\\r\\n", "(GET /s x\\r\\n", "\\x01GET /s x\\r\\n", "\\xff /s x\\r\\n", "POST /s RTSP/1.0\\r\\n", "GET %2fs x\\r\\n"]
+
+
+@WAY
+def test_lenient_servers(sbx, lab, way):
+    """F54: what some server takes for a request line is one. In one piece: answered 400; in two, never whole at the origin."""
+    lines = "[" + ", ".join(f"b'{line}Host: evil.test\\r\\n\\r\\n'" for line in LENIENT) + "]"
+    code = f"""
+for line in {lines}:
+    s = way(kind, "origin.test", 8080); s.sendall(line); got = until_end(s)
+    if not got.startswith(b"HTTP/1.1 400 sbx"): print(line, got)
+    s = way(kind, "origin.test", 8080); s.sendall(line[:4]); time.sleep(0.02)
+    try: s.sendall(line[4:]); got = until_end(s)
+    except OSError: got = b""
+    if b"HTTP/1.1 200" in got: print("in two", line, got)
+"""
+    result = steps(sbx, way, code, "--allow", "origin.test:8080").ok()
+    assert result.out == "", result
+    assert lab.requests == []
+
+
+OTHERS = {6379: ("PING\\r\\n", "+PONG\\r\\n"), 11211: ("get x\\r\\n", "END\\r\\n"), 5433: ("\\0\\0\\0\\x08\\4\\xd2\\x16\\x2f", "S"),
+          9418: ("002egit-upload-pack /p.git\\0host=other.test\\0", "0000"), 4222: ("CONNECT {}\\r\\n", "+OK\\r\\n"), 554: (
+              "OPTIONS rtsp://other.test/ RTSP/1.0\\r\\n", "RTSP/1.0 200 OK\\r\\n"), 6667: ("NICK x\\r\\n", ":x 001\\r\\n"),
+          2222: ("SSH-2.0-x y\\r\\n", "SSH-2.0-z\\r\\n"), 3690: ("( 2 ( ) 16:svn://other.test ) ", "( success )")}
+
+
+@WAY
+def test_other_protocols(sbx, lab, way):
+    """What is not HTTP passes, both ways, at its own port."""
+    def bytes_of(text):
+        return text.encode("latin-1").decode("unicode_escape").encode("latin-1")
+
+    def serve(asked, answer):
+        def run(stream):
+            if stream.recv(100) == asked:
+                stream.sendall(answer)
+                stream.sendall(stream.recv(100))
+        return run
+
+    servers = [lab.servers.listen(port, serve(*map(bytes_of, pair))) for port, pair in OTHERS.items()]
+    pairs = "{" + ", ".join(f"{port}: (b'{asked}', b'{answer}')" for port, (asked, answer) in OTHERS.items()) + "}"
+    code = f"""
+for port, (asked, answer) in {pairs}.items():
+    s = way(kind, "other.test", port); s.sendall(asked); got = read(s)
+    if got == answer: s.sendall(b"more"); got = read(s)
+    print(port, got == b"more" or got)
+"""
+    try:
+        result = steps(sbx, way, code, *[word for port in OTHERS for word in ("--allow", f"other.test:{port}")])
+    finally:
+        for server in servers:
+            server.shutdown(2)
+            server.close()
+    assert result.out == "".join(f"{port} True\n" for port in OTHERS), result
+
+
 @WAY
 def test_http_through_a_tunnel(sbx, lab, way):
     """Node ≥ 22 asks CONNECT host:80 for http:// URLs. Later requests of a kept connection are judged too (F54)."""

@@ -4,8 +4,11 @@
 #include "unit/tls_make.h"
 #include "unit/unit.h"
 
-static const char policy_text[] = "{\"network\": {\"allow\": [\"x.test\", \"other.test\", \"192.0.2.1\", "
+static const char policy_text[] = "{\"network\": {\"allow\": [\"x.test:*\", \"other.test\", \"192.0.2.1:*\", "
                                   "\"localhost:80\"], \"deny\": [\"denied.test\"]}}";
+
+/* Nobody's port. */
+#define PORT 2525
 
 struct row {
   const char *what;
@@ -14,7 +17,7 @@ struct row {
   enum identity_answer answer;
 };
 
-static enum identity_answer look_after(const char *host_text, struct span bytes, bool end, bool spoken)
+static enum identity_answer look_at(const char *host_text, uint16_t port, bool spoken, struct span bytes, bool end)
 {
   policy_autofree struct policy *policy = make_policy(policy_text);
   struct identity identity = { .spoken = spoken };
@@ -23,7 +26,7 @@ static enum identity_answer look_after(const char *host_text, struct span bytes,
   enum identity_answer answer;
 
   assert_int_equal(host_parse(span_of(host_text), NULL, &host), 0);
-  answer = identity_look(&identity, policy, &host, 80, bytes, end, &err);
+  answer = identity_look(&identity, policy, &host, port, bytes, end, &err);
   if (answer == IDENTITY_REFUSE)
     assert_true(err.message[0] != '\0');
   return answer;
@@ -31,30 +34,30 @@ static enum identity_answer look_after(const char *host_text, struct span bytes,
 
 static enum identity_answer look(const char *host_text, struct span bytes, bool end)
 {
-  return look_after(host_text, bytes, end, false);
+  return look_at(host_text, PORT, false, bytes, end);
 }
 
 /* As one piece, and as it would be asked for after each byte: MORE until it is decided, and decided once only. */
-static void check_after(const struct row *row, bool spoken)
+static void check_at(const struct row *row, uint16_t port, bool spoken)
 {
   policy_autofree struct policy *policy = make_policy(policy_text);
   struct identity identity = { .spoken = spoken };
   struct host host;
   enum identity_answer answer = IDENTITY_MORE;
 
-  unit_assert_row(look_after(row->host, row->bytes, false, spoken) == row->answer, row->what, "in one piece");
+  unit_assert_row(look_at(row->host, port, spoken, row->bytes, false) == row->answer, row->what, "in one piece");
   assert_int_equal(host_parse(span_of(row->host), NULL, &host), 0);
-  for (size_t len = 0; len <= row->bytes.len && answer == IDENTITY_MORE; len++) {
+  for (size_t len = 0; len <= row->bytes.len && (answer == IDENTITY_MORE || answer == IDENTITY_STREAM); len++) {
     struct err err = ERR_INIT;
 
-    answer = identity_look(&identity, policy, &host, 80, span_sub(row->bytes, 0, len), false, &err);
+    answer = identity_look(&identity, policy, &host, port, span_sub(row->bytes, 0, len), false, &err);
   }
   unit_assert_row(answer == row->answer, row->what, "byte by byte");
 }
 
 static void check(const struct row *row)
 {
-  check_after(row, false);
+  check_at(row, PORT, false);
 }
 
 /* F54 */
@@ -68,10 +71,11 @@ static void test_text(void **state)
     { "part of a line", "x.test", SPAN_INIT("NICK x"), IDENTITY_MORE },
     { "ssh", "x.test", SPAN_INIT("SSH-2.0-OpenSSH_9.2 Debian\r\n"), IDENTITY_PASS },
     { "git", "x.test", SPAN_INIT("0032git-upload-pack /p.git\0host=x"), IDENTITY_PASS },
-    { "binary", "x.test", SPAN_INIT("\0\0\0\x08\x04\xd2\x16\x2f"), IDENTITY_PASS },
+    { "binary", "x.test", SPAN_INIT("\0\0\0\x08\x04\xd2\x16\x2f"), IDENTITY_STREAM },
+    { "binary with the end of a line in it", "x.test", SPAN_INIT("\0\0\0\x2f\0\3\0\0\n"), IDENTITY_PASS },
     { "high bytes", "x.test", SPAN_INIT("\xff\xfe GET / HTTP/1.1\r\n"), IDENTITY_PASS },
     { "sip", "x.test", SPAN_INIT("REGISTER sip:x.test SIP/2.0\r\n"), IDENTITY_PASS },
-    { "rtsp", "x.test", SPAN_INIT("OPTIONS rtsp://x.test/ RTSP/1.0\r\n"), IDENTITY_PASS },
+    { "rtsp", "x.test", SPAN_INIT("OPTIONS rtsp://x.test/ RTSP/1.0\r\n"), IDENTITY_HTTP },
     { "a request", "x.test", SPAN_INIT("GET / HTTP/1.1\r\n"), IDENTITY_HTTP },
     { "lower case", "x.test", SPAN_INIT("get / http/1.1\r\n"), IDENTITY_HTTP },
     { "a strange method", "x.test", SPAN_INIT("M-SEARCH * HTTP/1.1\r\n"), IDENTITY_HTTP },
@@ -81,7 +85,7 @@ static void test_text(void **state)
     { "empty lines first", "x.test", SPAN_INIT("\r\n\n\r\nGET / HTTP/1.1\r\n"), IDENTITY_HTTP },
     { "space first", "x.test", SPAN_INIT("  GET / HTTP/1.1\r\n"), IDENTITY_HTTP },
     { "bytes behind the version", "x.test", SPAN_INIT("GET / HTTP/1.1 x\r\n"), IDENTITY_HTTP },
-    { "HTTP/0.9 of the server itself", "x.test", SPAN_INIT("GET /\r\n"), IDENTITY_PASS },
+    { "HTTP/0.9 of the server itself", "x.test", SPAN_INIT("GET /\r\n"), IDENTITY_HTTP },
     { "HTTP/0.9 of another host", "x.test", SPAN_INIT("GET http://y.test/\r\n"), IDENTITY_HTTP },
     { "no end yet", "x.test", SPAN_INIT("GET / HTTP/1.1"), IDENTITY_MORE },
     { "for an address", "192.0.2.1", SPAN_INIT("GET / HTTP/1.1\r\n"), IDENTITY_HTTP },
@@ -96,6 +100,90 @@ static void test_text(void **state)
     check(&rows[i]);
 }
 
+/* F54: what one server or another takes for a request. The last column of each is IDENTITY_HTTP. */
+static void test_lenient(void **state)
+{
+  static const struct span lines[] = {
+    SPAN_INIT("GET /s\r\n"),
+    SPAN_INIT("GET /s \r\n"),
+    SPAN_INIT("GET s\r\n"),
+    SPAN_INIT("GET\x85/s HTTP/1.1\r\n"),
+    SPAN_INIT("GET\xa0/s\n"),
+    SPAN_INIT("\x1fGET /s HTTP/1.1\r\n"),
+    SPAN_INIT("\x1c\x1dGET\x1e/s\n"),
+    SPAN_INIT("\x85POST /s HTTP/1.1\r\n"),
+    SPAN_INIT("GET /s\0HTTP/1.1\r\n"),
+    SPAN_INIT("GET\r/s HTTP/1.1\r\n"),
+    SPAN_INIT("GET /s\rHost"),
+    SPAN_INIT("GET /s XTTP/1.1\r\n"),
+    SPAN_INIT("GET /s HTTP?1.1\r\n"),
+    SPAN_INIT("GET /s HTTP/1.1\0\r\n"),
+    SPAN_INIT("get /s x\r\n"),
+    SPAN_INIT("G(T /s x\r\n"),
+    SPAN_INIT("(GET /s x\r\n"),
+    SPAN_INIT("\x01GET /s x\r\n"),
+    SPAN_INIT("\xffGET /s x\r\n"),
+    SPAN_INIT("A\x85"
+              "B /s x\r\n"),
+    SPAN_INIT(" /s x\r\n"),
+    SPAN_INIT("\x01 /s x\r\n"),
+    SPAN_INIT("\0 /s x\r\n"),
+    SPAN_INIT("GET %2fs x\r\n"),
+    SPAN_INIT("GET a:/s x\r\n"),
+    SPAN_INIT("X http://y.test/\r\n"),
+    SPAN_INIT("OPTIONS *\r\n"),
+    SPAN_INIT("CONNECT y.test:443\r\n"),
+    SPAN_INIT("POST s HTTP/1.1\r\n"),
+    SPAN_INIT("POST /s RTSP/1.0\r\n"),
+    SPAN_INIT("SOURCE /s ICE/1.0\r\n"),
+    SPAN_INIT("\n\t\n GET /s\n"),
+    SPAN_INIT("SSH-2.0-a /b c\r\n"),
+    SPAN_INIT("0032git-x /s y\r\n"),
+    SPAN_INIT("0032git-x /s\r\n\0"),
+  };
+
+  (void)state;
+  for (size_t i = 0; i < MEM_COUNT(lines); i++)
+    check(&(struct row){ lines[i].ptr, "x.test", lines[i], IDENTITY_HTTP });
+}
+
+/* What protocols that are not HTTP begin with, each at its own port. */
+static void test_others(void **state)
+{
+  static const struct {
+    uint16_t port;
+    struct row row;
+  } rows[] = {
+    { 22, { "SSH", "x.test", SPAN_INIT("SSH-2.0-OpenSSH_9.2p1 Debian-2\r\n"), IDENTITY_PASS } },
+    { 554, { "RTSP", "x.test", SPAN_INIT("OPTIONS rtsp://x.test/ RTSP/1.0\r\n"), IDENTITY_PASS } },
+    { 1433, { "TDS", "x.test", SPAN_INIT("\x12\1\0\x2f\0\0\1\0"), IDENTITY_STREAM } },
+    { 1883, { "MQTT", "x.test", SPAN_INIT("\x10\x0c\0\4MQTT\4\2\0\x3c\0\0"), IDENTITY_STREAM } },
+    { 2003, { "carbon", "x.test", SPAN_INIT("a.b/c 4 1700000000\n"), IDENTITY_PASS } },
+    { 3690, { "svn", "x.test", SPAN_INIT("( 2 ( edit-pipeline ) 17:svn://x.test/repo "), IDENTITY_PASS } },
+    { 4222, { "NATS", "x.test", SPAN_INIT("CONNECT {\"verbose\":false}\r\n"), IDENTITY_PASS } },
+    { 5222,
+      { "XMPP", "x.test", SPAN_INIT("<?xml version='1.0'?><stream:stream xmlns:s='http://a/b'>"), IDENTITY_PASS } },
+    { 5432, { "PostgreSQL", "x.test", SPAN_INIT("\0\0\0\x08\x04\xd2\x16\x2f"), IDENTITY_STREAM } },
+    { 5672, { "AMQP", "x.test", SPAN_INIT("AMQP\0\0\x09\1"), IDENTITY_STREAM } },
+    { 6379, { "Redis", "x.test", SPAN_INIT("*1\r\n$4\r\nPING\r\n"), IDENTITY_PASS } },
+    { 6379, { "Redis, a command", "x.test", SPAN_INIT("PING\r\n"), IDENTITY_PASS } },
+    { 6379, { "Redis, GET", "x.test", SPAN_INIT("GET /key\r\n"), IDENTITY_PASS } },
+    { 6379, { "HTTP at Redis's", "x.test", SPAN_INIT("GET /key HTTP/1.1\r\n"), IDENTITY_HTTP } },
+    { 6380, { "Redis elsewhere", "x.test", SPAN_INIT("PING\r\n"), IDENTITY_PASS } },
+    { 6667, { "IRC", "x.test", SPAN_INIT("NICK x\r\nUSER x 0 * :x\r\n"), IDENTITY_PASS } },
+    { 9092, { "Kafka", "x.test", SPAN_INIT("\0\0\0\x2f\0\x12\0\3\0\0\0\1\0\7librdka"), IDENTITY_STREAM } },
+    { 9418, { "git", "x.test", SPAN_INIT("002egit-upload-pack /p.git\0host=x.test\0"), IDENTITY_PASS } },
+    { 11211, { "memcached", "x.test", SPAN_INIT("get /x y\r\n"), IDENTITY_PASS } },
+    { 11212, { "memcached elsewhere", "x.test", SPAN_INIT("get x y\r\n"), IDENTITY_PASS } },
+    { 11211, { "memcached, binary", "x.test", SPAN_INIT("\x80\x0b\0\0\0\0\0\0"), IDENTITY_PASS } },
+    { 27017, { "MongoDB", "x.test", SPAN_INIT("\x3a\0\0\0\1\0\0\0\0\0\0\0\xd4\7\0\0"), IDENTITY_STREAM } },
+  };
+
+  (void)state;
+  for (size_t i = 0; i < MEM_COUNT(rows); i++)
+    check_at(&rows[i].row, rows[i].port, false);
+}
+
 /* When no more will come, there is an answer. */
 static void test_end(void **state)
 {
@@ -105,6 +193,10 @@ static void test_end(void **state)
   assert_int_equal(look("x.test", SPAN("hello world"), true), IDENTITY_PASS);
   assert_int_equal(look("x.test", SPAN("GET / HTTP/1.1"), true), IDENTITY_HTTP);
   assert_int_equal(look("x.test", SPAN("\x16\x03\x01\x02"), true), IDENTITY_REFUSE);
+  assert_int_equal(look("x.test", SPAN("GET /"), true), IDENTITY_HTTP);
+  assert_int_equal(look("x.test", SPAN("\0\0"), true), IDENTITY_PASS);
+  assert_int_equal(look_at("x.test", 443, true, SPAN("USER x\r\n"), false), IDENTITY_PASS);
+  assert_int_equal(look_at("x.test", PORT, true, SPAN("CWD /pub\r\n"), false), IDENTITY_PASS);
 }
 
 /* Nor is a line waited for for ever. */
@@ -168,9 +260,11 @@ static void test_records(void **state)
     { "for an address", "192.0.2.1", SPAN_INIT("\x14\3\1\0\0"), IDENTITY_REFUSE },
     { "the first byte of a record", "x.test", SPAN_INIT("\x14"), IDENTITY_MORE },
     { "two bytes of what may be SSL 2", "x.test", SPAN_INIT("\x80\x2e"), IDENTITY_MORE },
-    { "no version", "x.test", SPAN_INIT("\x14\x20\0\0"), IDENTITY_PASS },
-    { "another type", "x.test", SPAN_INIT("\x13\3\1\0"), IDENTITY_PASS },
-    { "memcached's packets", "x.test", SPAN_INIT("\x80\x0b\0\0\0\0\0\0"), IDENTITY_PASS },
+    { "another version", "x.test", SPAN_INIT("\x14\2\0\0"), IDENTITY_STREAM },
+    { "no version of a hello", "x.test", SPAN_INIT("\x16\x10\0\0"), IDENTITY_STREAM },
+    { "no version of SSL", "x.test", SPAN_INIT("\x80\x2e\1\1"), IDENTITY_STREAM },
+    { "another type", "x.test", SPAN_INIT("\x13\3\1\0"), IDENTITY_STREAM },
+    { "memcached's packets", "x.test", SPAN_INIT("\x80\x0b\0\0\0\0\0\0"), IDENTITY_STREAM },
   };
   static const struct row spoken[] = {
     { "MySQL, a length of 0x114", "x.test", SPAN_INIT("\x14\1\0\1"), IDENTITY_PASS },
@@ -183,7 +277,7 @@ static void test_records(void **state)
   for (size_t i = 0; i < MEM_COUNT(rows); i++)
     check(&rows[i]);
   for (size_t i = 0; i < MEM_COUNT(spoken); i++)
-    check_after(&spoken[i], true);
+    check_at(&spoken[i], PORT, true);
   assert_int_equal(look("x.test", SPAN("\x14"), true), IDENTITY_PASS);
 }
 
@@ -256,9 +350,9 @@ static void test_requests(void **state)
 int main(void)
 {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_text),     cmocka_unit_test(test_end),     cmocka_unit_test(test_ceiling),
-    cmocka_unit_test(test_tls),      cmocka_unit_test(test_records), cmocka_unit_test(test_answers),
-    cmocka_unit_test(test_requests),
+    cmocka_unit_test(test_lenient), cmocka_unit_test(test_others),  cmocka_unit_test(test_text),
+    cmocka_unit_test(test_end),     cmocka_unit_test(test_ceiling), cmocka_unit_test(test_tls),
+    cmocka_unit_test(test_records), cmocka_unit_test(test_answers), cmocka_unit_test(test_requests),
   };
 
   return cmocka_run_group_tests(tests, NULL, NULL);
