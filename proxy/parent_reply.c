@@ -189,14 +189,16 @@ int parent_parse_reply(struct span bytes, struct parent_answer *ret_answer, size
 {
   size_t len;
 
-  if ((bytes.len > 0 && byte_at(bytes, 0) != SOCKS_VERSION) || (bytes.len > 2 && byte_at(bytes, 2) != 0))
+  if (bytes.len > 0 && byte_at(bytes, 0) != SOCKS_VERSION)
     return -EBADMSG;
   if (bytes.len < 2)
     return 0;
   *ret_answer = (struct parent_answer){ .reason = reason_of_reply(byte_at(bytes, 1)), .code = byte_at(bytes, 1) };
-  *ret_len = bytes.len;
+  *ret_len = 2;
   if (ret_answer->reason != REASON_ALLOWED)
     return 1; /* what follows is of no use, and may not come */
+  if (bytes.len > 2 && byte_at(bytes, 2) != 0)
+    return -EBADMSG;
   if (bytes.len < 5)
     return bytes.len == 4 && byte_at(bytes, 3) != 1 && byte_at(bytes, 3) != 3 && byte_at(bytes, 3) != 4 ? -EBADMSG : 0;
   switch (byte_at(bytes, 3)) {

@@ -6,6 +6,8 @@
 #include "base/fd.h"
 #include "cmd/cmd.h"
 #include "cmd/context.h"
+#include "plan/build.h"
+#include "policy/upstream.h"
 #include "sys/cgroup.h"
 #include "sys/path.h"
 
@@ -229,6 +231,27 @@ void doctor_check_directories(struct doctor *doctor)
   check_directory(doctor, "config directory", doctor->facts.config_dir, false);
 }
 
+/* The parent proxy, as these files and the variables have it. That it answers is not tried: it is not ours. */
+static void check_upstream(struct doctor *doctor, const struct context *context)
+{
+  plan_upstream_autofree struct plan_upstream found = { .http = NULL };
+  buf_autofree struct buf shown = BUF_INIT(1024);
+  struct upstream upstream;
+  struct err err = ERR_INIT;
+  const char *url;
+
+  if (plan_find_upstream(context->policy, &context->facts, &err, &found) < 0) {
+    doctor_say(doctor, DOCTOR_FAIL, "parent proxy", NULL, "%s", err.message);
+    return;
+  }
+  url = found.other ? found.other : found.http;
+  if (!url || upstream_parse(span_of(url), true, &err, &upstream) < 0)
+    return;
+  upstream_print(&upstream, &shown);
+  mem_wipe(&upstream, sizeof upstream);
+  doctor_say(doctor, DOCTOR_OK, "parent proxy", NULL, "connections go through %s", shown.data ? shown.data : "");
+}
+
 /* The system's and the user's policy files; a project's are for sbx check. */
 void doctor_check_policy(struct doctor *doctor)
 {
@@ -241,4 +264,6 @@ void doctor_check_policy(struct doctor *doctor)
     doctor_say(doctor, DOCTOR_FAIL, "policy", NULL, "%s", err.message);
   else
     doctor_say(doctor, DOCTOR_OK, "policy", NULL, "the files of the system and of the user are sound");
+  if (!err.code)
+    check_upstream(doctor, &context);
 }

@@ -20,6 +20,11 @@ int plan_begin(const struct policy *policy, const struct facts *facts, char *con
  * 0; -EINVAL or -ENOENT with the place in the policy in err; -ENOMEM. */
 int plan_build(const struct policy *policy, const struct facts *facts, struct err *err, struct plan *plan);
 
+/* The proxy that the host has to use, by the policy and the caller's variables. 0; -EINVAL or -E2BIG with the variable
+ * that cannot be used in err; -ENOMEM. What *upstream holds is the caller's, also on failure. */
+int plan_find_upstream(const struct policy *policy, const struct facts *facts, struct err *err,
+                       struct plan_upstream *upstream);
+
 /* PATH as the command will have it; borrowed from policy or facts. */
 const char *plan_path_variable(const struct policy *policy, const struct facts *facts);
 

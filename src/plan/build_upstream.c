@@ -2,6 +2,7 @@
  * one counts, as with curl; ALL_PROXY stands in for one that is not set. They are judged here, so that a proxy that
  * cannot be used stops the run instead of being passed by.
  */
+#include "plan/build.h"
 #include "plan/ops.h"
 #include "policy/upstream.h"
 
@@ -49,10 +50,10 @@ static int take_variables(const struct facts *facts, struct err *err, struct pla
   return r;
 }
 
-int build_upstream(const struct policy *policy, const struct facts *facts, struct err *err, struct plan *plan)
+int plan_find_upstream(const struct policy *policy, const struct facts *facts, struct err *err,
+                       struct plan_upstream *upstream)
 {
   static const char *const exempt[] = { "no_proxy", "NO_PROXY", NULL };
-  struct plan_upstream *upstream = &plan->upstream;
   const char *value;
   const char *name;
   int r = 0;
@@ -74,4 +75,9 @@ int build_upstream(const struct policy *policy, const struct facts *facts, struc
     return err_set(err, E2BIG, "%s: more than %d bytes; shorten it", name, LIMITS_NO_PROXY_BYTES - 1);
   upstream->no_proxy = mem_strndup(value, strlen(value));
   return upstream->no_proxy ? 0 : err_set(err, ENOMEM, "out of memory");
+}
+
+int build_upstream(const struct policy *policy, const struct facts *facts, struct err *err, struct plan *plan)
+{
+  return plan_find_upstream(policy, facts, err, &plan->upstream);
 }

@@ -10,6 +10,14 @@ static void free_secret(char *text)
   free(text);
 }
 
+void plan_upstream_free(struct plan_upstream *upstream)
+{
+  free_secret(upstream->http);
+  free_secret(upstream->other);
+  free(upstream->no_proxy);
+  *upstream = (struct plan_upstream){ .http = NULL };
+}
+
 void plan_free(struct plan *plan)
 {
   for (size_t i = 0; i < plan->ops.count; i++) {
@@ -27,9 +35,7 @@ void plan_free(struct plan *plan)
   strv_free(&plan->passing_mounts);
   strv_free(&plan->notes);
   strv_free(&plan->warnings);
-  free_secret(plan->upstream.http);
-  free_secret(plan->upstream.other);
-  free(plan->upstream.no_proxy);
+  plan_upstream_free(&plan->upstream);
   free(plan->program);
   free(plan->cwd);
   free(plan->workspace);

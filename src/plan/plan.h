@@ -147,6 +147,10 @@ struct plan {
 void plan_free(struct plan *plan);
 #define plan_autofree MEM_CLEANUP(plan_free)
 
+/* Frees the texts, and wipes those that may hold a password. */
+void plan_upstream_free(struct plan_upstream *upstream);
+#define plan_upstream_autofree MEM_CLEANUP(plan_upstream_free)
+
 /* The name of a stage or kind, as `sbx show --plan` prints it. */
 const char *plan_stage_name(enum plan_stage stage);
 const char *plan_op_name(enum plan_op_kind kind);

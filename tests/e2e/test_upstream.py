@@ -1,10 +1,13 @@
 """The proxy that the host has to use (F60): every front through every kind of parent, with its login, and what it says
 when it fails. The login is nowhere inside."""
 import json
+import os
 import socket
+import subprocess
 
 import pytest
 
+from harness.procs import descendants, wait_until
 from harness.sbx import PYTHON
 from lab.parent import HttpParent, SocksParent
 
@@ -312,6 +315,41 @@ def test_bad_values(sbx, project, value, word):
     result = sbx.run("--policy", path, "--", "true").refused(f"{path}:1: network.upstreamProxy", word)
     assert "hunter2" not in result.err
     sbx.run("--network", "none", "--", "true", env={"HTTPS_PROXY": value}).ok()
+
+
+def test_doctor(sbx):
+    """It says what is gone through, without the login, and what stops every run."""
+    out = sbx("doctor", env={"HTTPS_PROXY": url("http")}).out
+    assert f"parent proxy: connections go through http://{ADDRESS}:3128\n" in out and "corp" not in out, out
+    result = sbx("doctor", env={"HTTPS_PROXY": "https://u:hunter2@proxy.test:1"})
+    assert "parent proxy: " in result.out and "HTTPS_PROXY cannot be used" in result.out and result.code != 0, result
+    assert "hunter2" not in result.out
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "::1"])
+def test_parent_on_the_hosts_loopback(sbx, lab, parents, address):
+    """As a local helper that logs in to the real one: the host's loopback, not the sandbox's."""
+    parent = parents("http", address=address)
+    host = f"[{address}]" if ":" in address else address
+    result = steps(sbx, "print(http('http://origin.test/'), http('https://origin.test/'))", *ALLOW, env={"ALL_PROXY": url("http", "", host)})
+    assert result.ok().out.count("lab page of origin.test") == 2 and len(parent.asked) == 2, parent.asked
+    result = steps(sbx, "print(direct('127.0.0.1', 3129, b'x'))", env={"ALL_PROXY": url("http", "", host)})
+    assert result.out == "ECONNREFUSED\n"
+
+
+def test_proxy_that_comes_again_knows_its_parent(sbx, lab, parents):
+    parent = parents("http", (USER, PASSWORD))
+    process = sbx.start("run", *ALLOW, "--", PYTHON, "-I", "-c", CLIENT + "while input(): print(len(http('http://origin.test/')), flush=True)",
+                        env={"http_proxy": url("http")}, stdin=subprocess.PIPE)
+    for _ in range(2):
+        process.stdin.write(b"go\n")
+        process.stdin.flush()
+        assert process.stdout.readline() == b"24\n"
+        proxy, = (p for p in descendants(process.pid) if p.name == "sbx-proxy")
+        os.kill(proxy.pid, 9)
+        wait_until(lambda: proxy.pid not in [p.pid for p in descendants(process.pid)], "it is gone")
+    process.communicate(b"\n", timeout=60)
+    assert len(parent.asked) == 2
 
 
 def test_other_modes_and_variables_do_not_matter(sbx, lab):

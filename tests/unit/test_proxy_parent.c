@@ -67,7 +67,7 @@ static const struct row rows[] = {
   MORE(parent_parse_reply, "\x05\x00\x00\x03\x02zz\x00"),
   GOOD(parent_parse_reply, "\x05\x02", REASON_PARENT_REFUSED, 2, 2),
   GOOD(parent_parse_reply, "\x05\x05", REASON_CONNECT_REFUSED, 5, 2),
-  GOOD(parent_parse_reply, "\x05\x04\x00\x01", REASON_CONNECT_FAILED, 4, 4),
+  GOOD(parent_parse_reply, "\x05\x04\x3f\x09", REASON_CONNECT_FAILED, 4, 2),
   GOOD(parent_parse_reply, "\x05\x06", REASON_CONNECT_TIMEOUT, 6, 2),
   BAD(parent_parse_reply, "\x05\x00\x01"),
   BAD(parent_parse_reply, "\x05\x00\x00\x02"),

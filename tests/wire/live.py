@@ -396,6 +396,18 @@ def test_bad_start():
     assert "START" in failure(start_message=message)
 
 
+def test_bad_parents():
+    """START announces parents, and what follows is none, or names one that cannot be used."""
+    start = struct.pack("=II", stage.CONTROL_START, 1) + struct.pack("=56I", 1, *[0] * 55) + bytes(2 * 56)
+    start += struct.pack("=III", 1, 1, 0) + b"r".ljust(24, b"\0")
+    url = b"http://user:secretword@parent.test:3128".ljust(1024, b"\0")
+    good = struct.pack("=I", stage.CONTROL_PARENTS) + url + url + bytes(8192)
+    assert "PARENTS" in failure(start_message=start, more=[b"x"])
+    assert "PARENTS" in failure(start_message=start, more=[good[:-1]])
+    message = failure(start_message=start, more=[good.replace(b"http:", b"ftp:/")])
+    assert message.startswith("parent proxy: ") and "secretword" not in message, message
+
+
 def test_bad_policy():
     """A policy that is not the canonical text is refused: nothing is served."""
     good, stage.canonical = stage.canonical, lambda policy: b'{"network": 5}'

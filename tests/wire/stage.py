@@ -26,6 +26,7 @@ with open(os.path.join(BUILD, "config.h"), encoding="ascii") as file:
     NAME = re.search(r'(?m)^#define SBX_NAME "(.*)"$', file.read()).group(1)
 PATIENCE = 60  # seconds until a step that waits has failed; nothing is asserted about time
 CONTROL_START, CONTROL_READY, CONTROL_FAILED, CONTROL_DENIED = 1, 2, 3, 4
+CONTROL_PARENTS = 10
 FRONT_HTTP = 1
 FRONTS_MAX, RUN_ID_BYTES = 56, 24
 DENIED = struct.Struct("=III256s192s512s")
@@ -140,7 +141,7 @@ def canonical(policy):
 class Proxy:
     """A running sbx-proxy. address is where its HTTP front listens."""
 
-    def __init__(self, policy=None, descriptors=None, audit_start=b"", start_message=None):
+    def __init__(self, policy=None, descriptors=None, audit_start=b"", start_message=None, more=()):
         self.listener = socket.create_server(("127.0.0.1", 0), backlog=4096)
         self.address = self.listener.getsockname()
         self.audit = tempfile.NamedTemporaryFile()
@@ -151,7 +152,7 @@ class Proxy:
         self.control.settimeout(PATIENCE)
         self.process = self.spawn(theirs, descriptors)
         theirs.close()
-        self.send_start(canonical(POLICY if policy is None else policy), start_message)
+        self.send_start(canonical(POLICY if policy is None else policy), start_message, more)
 
     @staticmethod
     def spawn(theirs, descriptors):
@@ -173,7 +174,7 @@ class Proxy:
         return subprocess.Popen(wrapper + [program], stdin=subprocess.DEVNULL, env=environment, close_fds=False,
                                 preexec_fn=child)
 
-    def send_start(self, policy, message):
+    def send_start(self, policy, message, more):
         memfd = os.memfd_create("policy", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         os.write(memfd, policy)
         os.lseek(memfd, 0, os.SEEK_SET)
@@ -187,6 +188,8 @@ class Proxy:
         self.control.sendmsg([message], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, fds)])
         os.close(memfd)
         os.close(audit)
+        for each in more:
+            self.control.send(each)
         self.first = self.control.recv(4096)
 
     @property
