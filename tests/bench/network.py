@@ -112,7 +112,7 @@ class Network:
         port = self.server.port
         self.peers, absent = peers.start(bench.top, port)
         if absent:
-            print("not installed, so not measured beside sbx:", ", ".join(absent), flush=True)
+            print("not installed or not starting, so not measured beside sbx:", ", ".join(absent), flush=True)
         self.outside = Client(bench, port)
         self.inside = Client(bench, port, bench.sbx, "run", "-q", "--allow", f"localhost:{port}", "--")
         self.sbx = self.inside.process.pid

@@ -49,7 +49,7 @@ listen bench
 # Name of the program: how a client speaks to it, its configuration, and its arguments.
 KINDS = {
     "tinyproxy": ("http", TINYPROXY, ["-d", "-c", "{file}"]),
-    "squid": ("http", SQUID, ["-N", "-f", "{file}"]),
+    "squid": ("http", SQUID, ["-N", "-n", "bench{port}", "-f", "{file}"]),
     "microsocks": ("socks5", "", ["-i", "127.0.0.1", "-p", "{port}"]),
     "haproxy": ("tcp", HAPROXY, ["-db", "-f", "{file}"]),
 }
@@ -73,26 +73,34 @@ class Peer:
         self.process = subprocess.Popen([program, *(argument.format(**words) for argument in arguments)], cwd=top,
                                         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                                         start_new_session=True)
-        self.wait(port)
+        self.listens = self.wait(port)
 
     def wait(self, port):
         for _ in range(200):
             try:
                 socket.create_connection(("127.0.0.1", port)).close()
-                return
+                return True
             except OSError:
                 time.sleep(0.05)
+            if self.process.poll() is not None:
+                break
         self.stop()
-        raise SystemExit(f"bench: {self.name} does not listen")
+        return False
 
     def stop(self):
-        self.process.kill()
-        self.process.wait()
+        """Not at once, where it can be helped: squid has shared memory to remove."""
+        self.process.terminate()
+        try:
+            self.process.wait(10)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
 
 
 def start(top, server):
-    """Those that are installed, started; and the names of the others."""
+    """Those that are installed and start; and the names of the others."""
     path = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
     found = {name: shutil.which(name, path=path) for name in KINDS}
-    return [Peer(name, program, top, server) for name, program in found.items() if program], \
-        [name for name, program in found.items() if not program]
+    peers = [Peer(name, program, top, server) for name, program in found.items() if program]
+    running = [peer for peer in peers if peer.listens]
+    return running, sorted(set(KINDS) - {peer.name for peer in running})
