@@ -2,6 +2,7 @@
 import concurrent.futures
 import json
 import os
+import re
 import shutil
 import subprocess
 
@@ -30,7 +31,7 @@ def view(text):
         if " (cat) " in line:
             lines.append(f"session {words[5]}")  # 0: the one of somebody outside
         elif " - " in line:
-            lines.append(" ".join(words[3:6] + words[-3:]))
+            lines.append(re.sub(r"/bindfile\w+", "/bindfile", " ".join(words[3:6] + words[-3:])))
         elif line.startswith(STATUS + ("Max ",)) or (len(words) == 3 and words[0].isdigit()):
             lines.append(line)
         elif line.endswith(":") or ":" not in line or words[0] in ("lo:", "Cpus_allowed:"):
