@@ -126,8 +126,6 @@ class Network:
     def close(self):
         for client in (self.inside, self.outside):
             client.close()
-        for peer in self.peers:
-            peer.stop()
 
     def interleave(self, ways, measure, count, seconds):
         """Rounds of all ways in turn, each first once in so many; the first round warms up."""

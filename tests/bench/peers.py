@@ -1,5 +1,6 @@
 """Other proxies, to be measured beside sbx where they are installed: each on a port of its own, in the foreground."""
 
+import atexit
 import os
 import shutil
 import socket
@@ -73,6 +74,7 @@ class Peer:
         self.process = subprocess.Popen([program, *(argument.format(**words) for argument in arguments)], cwd=top,
                                         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                                         start_new_session=True)
+        atexit.register(self.stop)  # also where the bench fails
         self.listens = self.wait(port)
 
     def wait(self, port):
