@@ -224,6 +224,27 @@ print([status(connect(*h)) for h in hosts], status(connect("bad_\\x01", 443)), s
     assert lab.connections == []
 
 
+def test_answers_in_any_order(ide, lab):
+    """Each connection gets the answer to its own question, and waits until that comes."""
+    run = ide("""
+a, b, c = [connect(h, 443) for h in ("origin.test", "evil.test", "other.test")]
+print("b", status(b), flush=True); a.settimeout(0.3)
+try: print("a", a.recv(99))
+except TimeoutError: print("a waits")
+a.settimeout(50); sys.stdout.flush(); sys.stdin.readline()
+print("c", status(c), "a", status(a))
+""", stdin=-1)
+    first, second, third = questions = [run.question() for _ in range(3)]
+    assert [q["host"] for q in questions] == ["origin.test", "evil.test", "other.test"]
+    run.answer(second, "deny")
+    assert [run.process.stdout.readline() for _ in range(2)] == [b"b 403\n", b"a waits\n"]
+    run.answer(third, "once")
+    run.answer(first, "run")
+    run.process.stdin.write(b"\n")
+    run.process.stdin.flush()
+    assert run.end().out == "c 200 a 200\n"
+
+
 def test_once_is_not_for_others(ide, lab):
     """What is allowed once for one connection is not for another that asks for the same host a moment later."""
     run = ide("""
