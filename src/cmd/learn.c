@@ -25,11 +25,11 @@
 #define LEARN_TEXT_BYTES (16 * 1024 * 1024)
 
 /* Every public host. The transparent front listens on the ports that rules name one by one: those below 1024 on every
- * address, the others on the addresses of each name that is looked up. "*:*" is for programs that use the proxy. */
+ * address, the others on the addresses of each name that is looked up. Ports that servers of a project's own like to
+ * take, such as 8080, are left to them. "*:*" is for programs that use the proxy. */
 static const char *const everything[] = {
-  "*",      "*:21",   "*:22",   "*:25",   "*:110",  "*:143",   "*:389",  "*:465",  "*:587",
-  "*:636",  "*:873",  "*:990",  "*:993",  "*:995",  "*:3306",  "*:5432", "*:5672", "*:6379",
-  "*:8000", "*:8080", "*:8443", "*:9200", "*:9418", "*:27017", "*:*",
+  "*",     "*:21",  "*:22",  "*:25",  "*:110",  "*:143",  "*:389",  "*:465",  "*:587",   "*:636", "*:853",
+  "*:873", "*:990", "*:993", "*:995", "*:3306", "*:5432", "*:8443", "*:9418", "*:27017", "*:*",
 };
 
 struct learn {

@@ -203,6 +203,7 @@ int cmd_run(const struct opts *opts, char *const *args)
   context_tell(&context);
   if (planning_begin(&context, args, &err, &plan) < 0)
     return cmd_fail(&err);
+  plan.ask = opts->ask != ASK_NOBODY;
   return opts->dry_run ? show_plan(opts, &context, &plan)
                        : cmd_start(opts, &context, &plan, false, opts->audit_fd, NULL, &started);
 }

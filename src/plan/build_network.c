@@ -13,7 +13,8 @@
  *   from 1024, rule with a prefix every address
  *   localhost:PORT, forward       127.0.0.1 and ::1
  *
- * 80 and 443 always have a listener: a refusal there can say why.
+ * 80 and 443 always have a listener: a refusal there can say why. Where the user can be asked, so have other well-known
+ * ports below 1024, or there would be no question; above it they would be in the way of programs inside.
  *
  * The explicit fronts stand on every address, so they make way for what the policy says of their ports: each takes the
  * first port from its usual one on that no rule, forward or publish names.
@@ -198,6 +199,7 @@ static int add_front(const struct policy *policy, enum control_front front, uint
 int build_network(const struct policy *policy, struct err *err, struct plan *plan)
 {
   static const uint16_t explained[] = { 80, 443 };
+  static const uint16_t asked[] = { 21, 22, 25, 143, 465, 587, 853, 873, 990, 993, 995 };
   uint16_t socks_port;
   int r;
 
@@ -214,6 +216,8 @@ int build_network(const struct policy *policy, struct err *err, struct plan *pla
     r = add_any(plan, CONTROL_FRONT_DNS_TCP, DNS_PORT, err);
   for (size_t i = 0; i < MEM_COUNT(explained) && r == 0; i++)
     r = add_any(plan, CONTROL_FRONT_TRANSPARENT, explained[i], err);
+  for (size_t i = 0; i < MEM_COUNT(asked) && r == 0 && plan->ask; i++)
+    r = add_any(plan, CONTROL_FRONT_TRANSPARENT, asked[i], err);
   for (size_t i = 0; i < policy->forward.count && r == 0; i++)
     r = add_forward(plan, policy->forward.items[i].port, policy->forward.items[i].host_port, err);
   for (size_t i = 0; i < policy->allow.count && r == 0; i++)

@@ -122,6 +122,7 @@ struct plan {
   enum plan_network network;
   uint16_t http_port; /* PLAN_NETWORK_PROXY: where the proxy's HTTP front listens inside */
   struct plan_listeners listeners; /* PLAN_NETWORK_PROXY */
+  bool ask; /* the user can be asked about hosts: well-known ports are listened on, whatever the rules name */
   struct plan_publishes publishes; /* PLAN_NETWORK_PROXY */
   struct plan_upstream upstream; /* PLAN_NETWORK_PROXY */
   bool scope_abstract; /* abstract sockets of the host's network namespace are out of reach (Landlock) */

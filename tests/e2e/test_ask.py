@@ -306,6 +306,7 @@ for name in list(os.environ):
 print(curl("http://origin.test/"), curl("https://origin.test/"), curl("-o", "/dev/null", "-w", "%{http_code}", "http://evil.test/"), sep="")
 try: socket.getaddrinfo("evil.test", 80)
 except socket.gaierror as error: print(error.errno)
+print(subprocess.run(["sh", "-c", "echo hello | timeout 20 nc -N other.test 22"], capture_output=True, text=True).stdout)
 s = socket.create_connection(("192.0.2.10", 80)); s.sendall(b"GET / HTTP/1.0\\r\\n\\r\\n"); print(s.recv(99)[9:12])
 """)
     question = run.question()
@@ -316,10 +317,13 @@ s = socket.create_connection(("192.0.2.10", 80)); s.sendall(b"GET / HTTP/1.0\\r\
     assert question["host"] == "evil.test"
     run.answer(question, "deny")
     question = run.question()
+    assert question["rule"] == "other.test:22"
+    run.answer(question, "run")
+    question = run.question()
     assert question["host"] == "192.0.2.10"
     run.answer(question, "once")
     result = run.end()
-    assert result.out == "lab page of origin.test\n" * 2 + "403\n-2\nb'200'\n", result
+    assert result.out == "lab page of origin.test\n" * 2 + "403\n-2\nhello\n\nb'200'\n", result
 
 
 def test_a_new_proxy_knows_the_answers(ide, lab):

@@ -15,13 +15,13 @@ FRONTS = {
     "socks": "curl -sSf --socks5-hostname 127.0.0.1:1080 http://origin.test/ &&"
              " curl -sSf --socks5-hostname 127.0.0.1:1080 https://origin.test/",
     "transparent": "unset $(env | sed -n 's/=.*//p' | grep -i _proxy); curl -sSf http://origin.test/ &&"
-                   " curl -sSf http://www.origin.test:8080/ && curl -sSf https://192.0.2.11/ -k",
+                   " curl -sSf https://other.test:8443/ && curl -sSf https://192.0.2.11/ -k",
 }
 RULES = {
     "http": ["origin.test:80", "www.origin.test:8080"],
     "connect": ["origin.test:443", "other.test:8443"],
     "socks": ["origin.test"],
-    "transparent": ["192.0.2.11:443", "origin.test:80", "www.origin.test:8080"],
+    "transparent": ["192.0.2.11:443", "origin.test:80", "other.test:8443"],
 }
 
 
