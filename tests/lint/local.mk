@@ -5,7 +5,8 @@ EXTRA_DIST += tests/lint/run \
   tests/lint/layers.py tests/lint/man.py tests/lint/options.py tests/lint/readme.py tests/lint/report.py \
   tests/lint/selftest.py tests/lint/shell.py tests/lint/sizes.py tests/lint/sources.py tests/lint/text.py \
   tests/lint/tidy.py
-EXTRA_DIST += tests/bench/bench tests/bench/bare.py tests/bench/client.py tests/bench/server.py
+EXTRA_DIST += tests/bench/bench tests/bench/bare.py tests/bench/client.py tests/bench/network.py tests/bench/peers.py \
+  tests/bench/server.py
 # The suites that run the programs, for ./dev test and for distributions.
 EXTRA_DIST += tests/run-suite tests/lab tests/harness tests/e2e tests/attack examples
 
