@@ -43,7 +43,14 @@ static const struct reason_row reason_table[REASON_COUNT] = {
                                 "the answer of the proxy that the host has to use is not well formed" },
   [REASON_UPSTREAM_CLOSED] = { "upstream-closed", "the host closed the connection before it answered" },
   [REASON_BAD_RESPONSE] = { "bad-response", "the host's answer is not well formed" },
-  [REASON_LIMIT] = { "limit", "a limit of the proxy was reached" },
+  [REASON_LIMIT] = { "limit", "the proxy is out of memory or descriptors" },
+  [REASON_LIMIT_CONNECTIONS] = { "limit-connections", "too many connections are open" },
+  [REASON_LIMIT_DIALS] = { "limit-dials", "too many connections are being made" },
+  [REASON_LIMIT_HEAD] = { "limit-head", "the head of the request is too large" },
+  [REASON_LIMIT_TIME] = { "limit-time", "nothing came for too long" },
+  [REASON_LIMIT_LOOKUPS] = { "limit-lookups", "too many lookups wait for an answer" },
+  [REASON_LIMIT_NAMES] = { "limit-names", "too many names have been looked up" },
+  [REASON_LIMIT_PORTS] = { "limit-ports", "too many ports are listened on for names" },
   [REASON_NETWORK_NONE] = { "network-none", "the policy gives no network (network.mode \"none\")" },
 };
 
@@ -55,6 +62,11 @@ const char *reason_word(enum reason reason)
 const char *reason_text(enum reason reason)
 {
   return (unsigned)reason < REASON_COUNT ? reason_table[reason].text : "unknown reason";
+}
+
+bool reason_is_limit(enum reason reason)
+{
+  return reason >= REASON_LIMIT && reason <= REASON_LIMIT_PORTS;
 }
 
 static enum reason decide_class_reason(enum addr_class class)
@@ -459,9 +471,36 @@ static void decide_fix_lack(const struct verdict *verdict, const struct request 
   decide_print_place(verdict->rule, out);
 }
 
+/* What keeps a run below a limit: none of them is the policy's. */
+static const char *decide_limit_advice(enum reason reason)
+{
+  switch ((unsigned)reason) {
+  case REASON_LIMIT_CONNECTIONS:
+    return "let the command open fewer connections at once, or raise the limit on open files (ulimit -Hn)";
+  case REASON_LIMIT_DIALS:
+    return "let the command make fewer connections at once";
+  case REASON_LIMIT_HEAD:
+    return "send a head of at most 64 KiB and 256 fields";
+  case REASON_LIMIT_TIME:
+    return "send a request's head within 30 seconds";
+  case REASON_LIMIT_LOOKUPS:
+    return "let the command make fewer lookups at once";
+  case REASON_LIMIT_NAMES:
+    return "do the work in several runs, or allow names instead of a wildcard";
+  case REASON_LIMIT_PORTS:
+    return "allow fewer ports from 1024 on of a wildcard, or use the proxy variables";
+  default:
+    return "let the command do less at once, or raise the limit on open files (ulimit -Hn)";
+  }
+}
+
 void decide_fix_request(const struct verdict *verdict, const struct host *host, uint16_t port,
                         const struct request *request, struct buf *out)
 {
+  if (reason_is_limit(verdict->reason)) {
+    buf_append_str(out, decide_limit_advice(verdict->reason));
+    return;
+  }
   switch ((unsigned)verdict->reason) {
   case REASON_METHOD_NOT_ALLOWED:
   case REASON_PATH_NOT_ALLOWED:

@@ -51,7 +51,14 @@ enum reason {
   REASON_PARENT_BAD_REPLY,
   REASON_UPSTREAM_CLOSED, /* "upstream-closed": the origin closed before it answered */
   REASON_BAD_RESPONSE, /* "bad-response": the origin's answer is not well formed */
-  REASON_LIMIT, /* "limit": a limit of the proxy was reached */
+  REASON_LIMIT, /* "limit": the proxy is out of memory or descriptors; and so on: a limit of limits.h was reached */
+  REASON_LIMIT_CONNECTIONS, /* "limit-connections" */
+  REASON_LIMIT_DIALS, /* "limit-dials" */
+  REASON_LIMIT_HEAD, /* "limit-head" */
+  REASON_LIMIT_TIME, /* "limit-time" */
+  REASON_LIMIT_LOOKUPS, /* "limit-lookups" */
+  REASON_LIMIT_NAMES, /* "limit-names" */
+  REASON_LIMIT_PORTS, /* "limit-ports" */
   REASON_NETWORK_NONE, /* "network-none" */
   REASON_COUNT,
 };
@@ -133,7 +140,11 @@ struct verdict decide_lookup(const struct policy *policy, const struct host *hos
 const char *reason_word(enum reason reason);
 const char *reason_text(enum reason reason);
 
-/* What to do so that a request passes that was refused. For a verdict on the target the same as decide_fix(). */
+/* Whether a limit was reached, whatever the policy says. */
+bool reason_is_limit(enum reason reason);
+
+/* What to do so that a request passes that was refused. For a verdict on the target the same as decide_fix(),
+ * for a limit what keeps below it; host may be NULL then. */
 void decide_fix_request(const struct verdict *verdict, const struct host *host, uint16_t port,
                         const struct request *request, struct buf *out);
 

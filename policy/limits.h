@@ -45,6 +45,9 @@
 
 /* Proxy: per run. */
 #define LIMITS_CONNECTIONS 20000 /* open client connections */
+#define LIMITS_DIALS 4096 /* connections that are being made, names being resolved for them included */
+#define LIMITS_DNS_PENDING 256 /* lookups over UDP that wait for a listener */
+#define LIMITS_DNS_CLIENTS 64 /* connections to the stub */
 #define LIMITS_PROXY_BYTES (128 * 1024 * 1024) /* held for all connections together, beside what the kernel holds */
 #define LIMITS_ADDRESSES 16 /* addresses of one name that are tried */
 #define LIMITS_NAMES 65536 /* names that have synthetic addresses */

@@ -19,6 +19,7 @@ struct audit {
   uint64_t written; /* bytes of the file */
   bool full;
   int error;
+  bool told[REASON_COUNT]; /* limits that have a line */
 };
 
 int audit_new(int fd, const char *run_id, struct audit **ret_audit)
@@ -111,11 +112,23 @@ static void write_line(struct audit *audit, const struct buf *line)
   audit->written += line->len;
 }
 
+/* A limit that stands in the audit already, reached once more by what has gone nowhere: a flood would fill the file. */
+static bool is_repeated(struct audit *audit, const struct audit_record *record)
+{
+  bool told;
+
+  if (!reason_is_limit(record->reason) || record->ip || record->up || record->down)
+    return false;
+  told = audit->told[record->reason];
+  audit->told[record->reason] = true;
+  return told;
+}
+
 void audit_write(struct audit *audit, const struct audit_record *record)
 {
   buf_autofree struct buf line = BUF_INIT(LINE_BYTES_MAX);
 
-  if (audit->full)
+  if (audit->full || is_repeated(audit, record))
     return;
   append_start(audit, record->event, &line);
   append_text(&line, "verdict", span_of(verdict_word(record->verdict)));

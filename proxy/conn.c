@@ -53,7 +53,7 @@ static void on_linger(void *data)
 
   if (!conn->lingering && !sock_pending(&conn->client)) {
     conn->lingering = true;
-    loop_timer_set(conn->timer, LIMITS_LINGER_MS);
+    loop_timer_set(conn->timer, conn->over ? LIMITS_FIRST_MS : LIMITS_LINGER_MS);
   }
   for (unsigned i = 0; i < LINGER_READS; i++) {
     ssize_t n = sock_recv(&conn->client, conn->proxy->scratch, sizeof conn->proxy->scratch);
@@ -94,7 +94,11 @@ static void serve(struct conn *conn)
   case CONTROL_FRONT_DNS_UDP:
   case CONTROL_FRONT_DNS_TCP:
   default:
-    sock_watch(&conn->client, true);
+    /* One too many is told at once: who waits for its first bytes lets others wait for an answer. */
+    if (conn->over)
+      http_start(conn, SPAN(""), NULL);
+    else
+      sock_watch(&conn->client, true);
   }
 }
 
@@ -126,7 +130,7 @@ void conn_new(struct proxy *proxy, enum control_front front, uint16_t port, int 
     conn->next->prev = conn;
   proxy->conns = conn;
   proxy->conn_count++;
-  loop_timer_set(conn->timer, LIMITS_HEAD_MS);
+  loop_timer_set(conn->timer, conn->over ? LIMITS_FIRST_MS : LIMITS_HEAD_MS);
   serve(conn);
 }
 

@@ -5,9 +5,14 @@
 /* What a client wrote, cut to what a message needs. */
 #define TEXT_BYTES_MAX 256
 #define BODY_BYTES_MAX (16 * 1024)
+#define RETRY_SECONDS 5 /* a limit was reached: what was asked for may pass when others have ended */
 
 unsigned denial_status(const struct verdict *verdict)
 {
+  if (verdict->reason == REASON_LIMIT_HEAD)
+    return 431;
+  if (reason_is_limit(verdict->reason))
+    return verdict->reason == REASON_LIMIT_TIME ? 504 : 503;
   switch ((unsigned)verdict->reason) {
   case REASON_BAD_TARGET:
   case REASON_BAD_REQUEST:
@@ -24,8 +29,6 @@ unsigned denial_status(const struct verdict *verdict)
     return 502;
   case REASON_CONNECT_TIMEOUT:
     return 504;
-  case REASON_LIMIT:
-    return 503;
   default:
     return 403;
   }
@@ -34,7 +37,7 @@ unsigned denial_status(const struct verdict *verdict)
 void denial_fix(const struct denial *denial, struct buf *out)
 {
   /* A lookup names no port: the likeliest to be meant, as decide_lookup() has it. */
-  if (denial->host)
+  if (denial->host || reason_is_limit(denial->verdict.reason))
     decide_fix_request(&denial->verdict, denial->host, denial->port ? denial->port : 443, denial->request, out);
 }
 
@@ -69,8 +72,8 @@ static void append_sentence(const struct denial *denial, struct buf *out)
 {
   if (denial->verdict.reason == REASON_BAD_REQUEST) {
     buf_append_str(out, "malformed request");
-  } else if (denial->verdict.reason == REASON_LIMIT && !denial->host) {
-    buf_append_str(out, "a limit of the proxy was reached");
+  } else if (reason_is_limit(denial->verdict.reason) && !denial->host) {
+    buf_append_str(out, reason_text(denial->verdict.reason));
   } else {
     append_subject(denial, out);
     if (denial->verdict.reason == REASON_NOT_ALLOWED || denial->verdict.reason == REASON_PORT_NOT_ALLOWED)
@@ -123,6 +126,8 @@ void denial_render(const struct denial *denial, struct buf *out)
   buf_printf(out, "HTTP/1.1 %u %s", status, status == 403 ? "Blocked by " SBX_NAME ": " : SBX_NAME ": ");
   buf_append(out, buf_span(&sentence));
   buf_printf(out, "\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n", body.len);
+  if (status == 503)
+    buf_printf(out, "Retry-After: %d\r\n", RETRY_SECONDS);
   buf_append_str(out, denial->close ? "Connection: close\r\n\r\n" : "\r\n");
   if (!denial->head_only)
     buf_append(out, buf_span(&body));

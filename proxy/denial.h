@@ -17,7 +17,7 @@ struct denial {
   bool head_only; /* answers a HEAD request: no body */
 };
 
-/* The status that goes with a reason: 400, 403, 502, 503 or 504. */
+/* The status that goes with a reason: 400, 403, 431, 502, 503 or 504. */
 unsigned denial_status(const struct verdict *verdict);
 
 /* What the user can type to let the target pass, one line; "" where nothing helps. */

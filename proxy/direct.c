@@ -358,7 +358,7 @@ void direct_start(struct conn *conn)
   conn_serve(conn, &server, direct);
   set_target(direct, &addr, port);
   if (conn->over)
-    direct->verdict = (struct verdict){ .reason = REASON_LIMIT };
+    direct->verdict = (struct verdict){ .reason = REASON_LIMIT_CONNECTIONS };
   if (direct->verdict.allow)
     reach(direct);
   else if (!ask(direct))

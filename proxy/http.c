@@ -42,7 +42,10 @@
 #define ANSWER_BYTES_MAX (32 * 1024)
 
 static const struct verdict bad_request = { .allow = false, .reason = REASON_BAD_REQUEST };
-static const struct verdict over_limit = { .allow = false, .reason = REASON_LIMIT };
+static const struct verdict no_memory = { .allow = false, .reason = REASON_LIMIT };
+static const struct verdict large_head = { .allow = false, .reason = REASON_LIMIT_HEAD };
+static const struct verdict late_head = { .allow = false, .reason = REASON_LIMIT_TIME };
+static const struct verdict over_limit = { .allow = false, .reason = REASON_LIMIT_CONNECTIONS };
 
 static void on_ready(void *data);
 static void http_free(void *data);
@@ -127,7 +130,7 @@ static void answer(struct http *http, const struct verdict *verdict, struct span
 
   denial_render(&denial, &out);
   /* Of an answer to CONNECT programs show the status at most. */
-  if (!verdict->allow || http->connect)
+  if (!verdict->allow || http->connect || reason_is_limit(verdict->reason))
     notify_denied(http->proxy->control, &denial);
   http_record(http, verdict);
   r = buf_error(&out) ? buf_error(&out) : sock_send(&http->conn->client, buf_span(&out), false);
@@ -222,7 +225,7 @@ static void begin_request(struct http *http, const struct http_head *head, size_
   http_drop(http, &http->in, len);
   if (buf_error(&http->request) || buf_error(&http->label)) {
     http->close_client = true;
-    answer(http, &over_limit, SPAN(""), 431, "the request head is too large");
+    answer(http, &large_head, SPAN(""), 0, NULL);
     return;
   }
   /* What is here of the body is looked at first, so that a broken one is not even begun at the origin. */
@@ -256,7 +259,7 @@ static void take_request(struct http *http, size_t len)
   exchange_open(http);
   r = http_head_parse_request(span_sub(buf_span(&http->in), 0, len), &err, &head);
   if (r < 0) {
-    answer(http, r == -E2BIG ? &over_limit : &bad_request, SPAN(""), r == -E2BIG ? 431 : 0, err.message);
+    answer(http, r == -E2BIG ? &large_head : &bad_request, SPAN(""), 0, err.message);
     return;
   }
   begin_request(http, &head, len);
@@ -287,11 +290,11 @@ static bool step_head(struct http *http)
   else if (r < 0)
     refuse_head(http, &bad_request, 0, "a line of the head does not end in CRLF, or has a CR or NUL in it");
   else if (http->in.len >= LIMITS_HTTP_HEAD_BYTES)
-    refuse_head(http, &over_limit, 431, "the request head is too large");
+    refuse_head(http, &large_head, 0, NULL);
   else
     r = http_fill(http, client, &http->in);
   if (r == -ENOBUFS)
-    refuse_head(http, &over_limit, 0, "the proxy's memory is used up");
+    refuse_head(http, &no_memory, 0, "the proxy's memory is used up");
   else if (r < 0 && http->state == HTTP_HEAD && (client->eof || client->error))
     http->state = HTTP_END;
   else if (r > 0 && empty && http->state == HTTP_HEAD)
@@ -456,11 +459,11 @@ static void expired(void *data)
   if (http->state == HTTP_HEAD && http->in.len && http->fixed.refused)
     refuse_head(http, &http->fixed.refusal, 0, http->fixed.cause);
   else if (http->state == HTTP_HEAD && http->in.len)
-    refuse_head(http, &over_limit, 408, "the request head did not come in time");
+    refuse_head(http, &late_head, 408, "the request head did not come in time");
   else if (http->state == HTTP_EXCHANGE && silent < LIMITS_IDLE_MS)
     loop_timer_set(http->conn->timer, LIMITS_IDLE_MS - silent);
   else if (http->state == HTTP_EXCHANGE)
-    http_fail(http, REASON_LIMIT, "nothing has moved for too long");
+    http_fail(http, REASON_LIMIT_TIME, NULL);
   else if (http->state == HTTP_TUNNEL && relay_time_left(&http->relay))
     loop_timer_set(http->conn->timer, relay_time_left(&http->relay));
   else
@@ -537,7 +540,7 @@ static void begin(struct http *http, struct span first, const char *refusal)
   else if (refusal)
     refuse_head(http, &bad_request, 0, refusal);
   else if (!http_hold(http, &http->in, first))
-    refuse_head(http, &over_limit, 0, "the proxy's memory is used up");
+    refuse_head(http, &no_memory, 0, "the proxy's memory is used up");
   http_advance(http);
 }
 

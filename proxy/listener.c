@@ -62,7 +62,7 @@ static void on_ready(void *data, unsigned events)
   for (unsigned i = 0; i < ACCEPTS_PER_TURN; i++) {
     int fd;
 
-    if (proxy->conn_count >= proxy->conn_max + proxy->conn_max / 16 + 1) {
+    if (proxy->conn_count >= proxy->conn_max + proxy->conn_max / 8 + 1) {
       pause_accepting(listener);
       return;
     }

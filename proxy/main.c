@@ -172,6 +172,8 @@ static int set_up(struct program *program, struct err *err)
   proxy->conn_max = descriptors > 2 * OWN_DESCRIPTORS ? (descriptors - OWN_DESCRIPTORS) / FDS_PER_CONNECTION : 32;
   if (proxy->conn_max > LIMITS_CONNECTIONS)
     proxy->conn_max = LIMITS_CONNECTIONS;
+  /* Each may try several addresses at once. */
+  proxy->reach_max = proxy->conn_max / 4 < LIMITS_DIALS ? proxy->conn_max / 4 : LIMITS_DIALS;
   if (r == 0)
     r = confine_rings(err);
   if (r == 0)

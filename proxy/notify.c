@@ -18,11 +18,14 @@ void notify_denied(int control, const struct denial *denial)
   buf_autofree struct buf request = BUF_INIT(4096);
 
   message.reason = denial->verdict.reason;
-  message.port = denial->port;
-  copy_text(message.host, sizeof message.host, denial->host ? span_of(denial->host->name) : denial->host_text);
+  /* A limit is the run's: whoever reached it, it is one line of the summary. */
+  if (!reason_is_limit(denial->verdict.reason)) {
+    message.port = denial->port;
+    copy_text(message.host, sizeof message.host, denial->host ? span_of(denial->host->name) : denial->host_text);
+  }
   denial_request(denial, &request);
   copy_text(message.request, sizeof message.request, buf_span(&request));
-  if (denial->verdict.allow)
+  if (denial->verdict.allow && !reason_is_limit(denial->verdict.reason))
     buf_append_str(&fix, denial->cause ? denial->cause : "");
   else
     denial_fix(denial, &fix);

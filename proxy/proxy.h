@@ -35,6 +35,8 @@ struct proxy {
   size_t stub_client_count;
   struct conn *conns; /* open client connections */
   size_t conn_count;
+  size_t reach_count; /* connections that are being made */
+  size_t reach_max;
   size_t conn_max; /* from here on a client is answered 503 */
   char scratch[LIMITS_RELAY_BYTES]; /* for one read; its contents last until the next call of anything */
 };

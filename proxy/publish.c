@@ -125,5 +125,5 @@ void publish_start(struct conn *conn)
   publish->begun_ns = clock_mono_ns();
   conn_serve(conn, &server, publish);
   if (conn->over || inside_connect(conn->proxy->inside, on_sockets, publish) < 0)
-    fail(publish, REASON_LIMIT);
+    fail(publish, conn->over ? REASON_LIMIT_CONNECTIONS : REASON_LIMIT);
 }

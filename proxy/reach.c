@@ -39,6 +39,7 @@ static void finish(struct reach *reach, const struct reach_result *result)
   void *data = reach->data;
 
   *reach->slot = NULL;
+  reach->proxy->reach_count--;
   free(reach);
   done(data, result);
 }
@@ -76,7 +77,8 @@ static void on_dialled(void *data, const struct dial_result *dialled)
                                  .route = { .has_addr = true, .addr = dialled->addr } };
 
   if (dialled->fd < 0)
-    fail(reach, dialled->reason, &dialled->addr, strerror(dialled->error));
+    /* Where it was our own limit, the address has nothing to do with it. */
+    fail(reach, dialled->reason, reason_is_limit(dialled->reason) ? NULL : &dialled->addr, strerror(dialled->error));
   else
     finish(reach, &result);
 }
@@ -180,18 +182,28 @@ static void on_resolved(void *data, const struct resolve_answer *answer)
     dial(reach, &reach->addrs, reach->port, on_dialled);
 }
 
+/* What one gets that could not be begun. */
+static const struct reach_result *over(const struct proxy *proxy)
+{
+  static const struct reach_result dials = { .verdict = { .allow = true, .reason = REASON_LIMIT_DIALS }, .fd = -1 };
+  static const struct reach_result memory = { .verdict = { .allow = true, .reason = REASON_LIMIT }, .fd = -1 };
+
+  return proxy->reach_count < proxy->reach_max ? &memory : &dials;
+}
+
 static struct reach *reach_new(struct proxy *proxy, uint16_t port, const struct verdict *verdict,
                                void (*done)(void *data, const struct reach_result *result), void *data,
                                struct reach **slot)
 {
-  struct reach *reach = mem_calloc(1, sizeof *reach);
+  struct reach *reach = proxy->reach_count < proxy->reach_max ? mem_calloc(1, sizeof *reach) : NULL;
 
   if (!reach) {
-    done(data, &(struct reach_result){ .verdict = { .allow = true, .reason = REASON_LIMIT }, .fd = -1 });
+    done(data, over(proxy));
     return NULL;
   }
   *reach =
       (struct reach){ .proxy = proxy, .port = port, .verdict = *verdict, .done = done, .data = data, .slot = slot };
+  proxy->reach_count++;
   *slot = reach;
   return reach;
 }
@@ -247,6 +259,7 @@ void reach_cancel(struct reach **slot)
   resolve_cancel(&(*slot)->query);
   dial_cancel(&(*slot)->dial);
   parent_cancel(&(*slot)->parent);
+  (*slot)->proxy->reach_count--;
   free(*slot);
   *slot = NULL;
 }

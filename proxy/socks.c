@@ -73,7 +73,8 @@ static void socks_free(void *data)
   struct socks *socks = data;
 
   /* A client that went before it asked for anything is not worth a line. */
-  if (socks->has_request || socks->verdict.reason == REASON_BAD_REQUEST || socks->verdict.reason == REASON_BAD_TARGET)
+  if (socks->has_request || reason_is_limit(socks->verdict.reason) || socks->verdict.reason == REASON_BAD_REQUEST ||
+      socks->verdict.reason == REASON_BAD_TARGET)
     record(socks);
   ask_cancel(&socks->waiter);
   reach_cancel(&socks->reach);
@@ -252,7 +253,7 @@ static bool take_request(struct socks *socks)
   stub_restore_name(proxy->stub, &socks->request.host);
   socks->verdict = decide_target(proxy->policy, &socks->request.host, socks->request.port);
   if (socks->conn->over)
-    socks->verdict = (struct verdict){ .reason = REASON_LIMIT };
+    socks->verdict = (struct verdict){ .reason = REASON_LIMIT_CONNECTIONS };
   if (socks->verdict.allow || !ask(socks))
     obey(socks);
   return false;
@@ -300,6 +301,8 @@ void socks_start(struct conn *conn)
   socks->conn = conn;
   socks->begun_ns = clock_mono_ns();
   socks->verdict = (struct verdict){ .allow = true, .reason = REASON_ALLOWED };
+  if (conn->over)
+    socks->verdict = (struct verdict){ .reason = REASON_LIMIT_CONNECTIONS };
   conn_serve(conn, &server, socks);
   sock_own(&conn->client, on_ready, socks);
   sock_watch(&conn->client, true);

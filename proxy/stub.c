@@ -35,7 +35,6 @@
 #define TTL_SECONDS 60 /* the pair holds for the run; short, so that a cache that outlives it does no harm */
 #define QUERIES_PER_TURN 64
 #define LIKELY_PORT 443 /* of a lookup, as decide_lookup() has it */
-#define PENDING_MAX 256 /* UDP queries that wait for a listener */
 #define LOOKUPS_MAX 16 /* denied lookups whose other half may follow */
 
 struct stub_question {
@@ -138,6 +137,15 @@ static void tell_denied(struct stub *stub, const struct dns_query *query, const 
                                                           .rule = verdict->rule });
 }
 
+void stub_tell_limit(struct stub *stub, enum reason reason)
+{
+  struct verdict verdict = { .reason = reason };
+
+  notify_denied(stub->proxy->control, &(struct denial){ .verdict = verdict });
+  audit_write(stub->proxy->audit,
+              &(struct audit_record){ .event = "lookup", .via = "dns", .verdict = AUDIT_DENY, .reason = reason });
+}
+
 /* Whether a denied query belongs to a lookup that has been told already: a type that this lookup has not asked for yet.
  * The same type once more is a lookup of its own. */
 static bool is_same_lookup(struct stub *stub, const struct dns_query *query)
@@ -206,6 +214,7 @@ static void ask_for_ports(struct stub_question *question, const struct policy_ru
   const struct policy *policy = question->stub->proxy->policy;
   const struct host *host = &question->query->host;
   unsigned listed = 0;
+  int r;
 
   for (size_t i = 0; i < rule->port_count; i++) {
     for (uint32_t port = rule->ports[i].first; port <= rule->ports[i].last && listed < LIMITS_RULE_PORTS; port++) {
@@ -213,8 +222,11 @@ static void ask_for_ports(struct stub_question *question, const struct policy_ru
       if (port < LIMITS_FREE_PORT || listener_takes_port(question->stub->proxy, (uint16_t)port) ||
           !decide_target(policy, host, (uint16_t)port).allow)
         continue;
-      if (inside_listen(question->stub->proxy->inside, &question->pair, (uint16_t)port, on_listener, question) == 0)
+      r = inside_listen(question->stub->proxy->inside, &question->pair, (uint16_t)port, on_listener, question);
+      if (r == 0)
         question->waiting++;
+      else
+        stub_tell_limit(question->stub, r == -ENOBUFS ? REASON_LIMIT_PORTS : REASON_LIMIT);
     }
   }
 }
@@ -257,7 +269,7 @@ static bool judge(struct stub_question *question)
     return false;
   }
   if (names_get(stub->names, query->host.name, &fresh, &question->pair) < 0) {
-    tell_denied(stub, query, &(struct verdict){ .reason = REASON_LIMIT });
+    tell_denied(stub, query, &(struct verdict){ .reason = REASON_LIMIT_NAMES });
     answer(question, DNS_SERVFAIL, NULL);
     return false;
   }
@@ -367,7 +379,8 @@ static void take_query(struct datagram *now)
 
   if (dns_parse_query((struct span){ .ptr = now->bytes, .len = now->len }, &err, &now->query) < 0)
     return;
-  if (now->stub->pending >= PENDING_MAX) {
+  if (now->stub->pending >= LIMITS_DNS_PENDING) {
+    stub_tell_limit(now->stub, REASON_LIMIT_LOOKUPS);
     reply(now, &now->query, &(struct dns_answer){ .rcode = DNS_SERVFAIL });
     return;
   }

@@ -34,6 +34,7 @@ void stub_accept(struct stub *stub, int fd);
 void stub_end_clients(struct proxy *proxy);
 
 /* For stub_tcp.c. */
+void stub_tell_limit(struct stub *stub, enum reason reason);
 struct proxy *stub_proxy(const struct stub *stub);
 
 #endif

@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define CLIENTS_MAX 64
 #define ANSWER_BYTES 4096
 
 struct stub_client {
@@ -138,9 +137,11 @@ static void on_timer(void *data)
 void stub_accept(struct stub *stub, int fd)
 {
   struct proxy *proxy = stub_proxy(stub);
-  struct stub_client *client = proxy->stub_client_count < CLIENTS_MAX ? mem_calloc(1, sizeof *client) : NULL;
+  bool over = proxy->stub_client_count >= LIMITS_DNS_CLIENTS;
+  struct stub_client *client = over ? NULL : mem_calloc(1, sizeof *client);
 
   if (!client || loop_timer_new(proxy->loop, on_timer, client, &client->timer) < 0) {
+    stub_tell_limit(stub, over ? REASON_LIMIT_LOOKUPS : REASON_LIMIT);
     free(client);
     fd_close(&fd);
     return;

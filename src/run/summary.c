@@ -97,6 +97,11 @@ void summary_print(const struct summary *summary, enum run_summary mode, int exi
       buf_append_str(&host, "a connection"); /* ended before it named its target */
     if (entry->port)
       snprintf(port, sizeof port, ":%u", (unsigned)entry->port);
+    if (reason_is_limit(reason)) {
+      log_line(LOG_NOTICE, "reached %lux %s (%s); %s", entry->count, reason_word(reason), reason_text(reason),
+               entry->fix);
+      continue;
+    }
     denials += !is_failure(reason);
     log_line(LOG_NOTICE, "%s %lux %s%s (%s: %s)%s%s", is_failure(reason) ? "failed" : "denied", entry->count,
              host.data ? host.data : "", port, reason_word(reason), reason_text(reason),

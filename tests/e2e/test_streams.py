@@ -158,4 +158,4 @@ def test_limit_on_open_files_is_told(sbx):
     else:
         assert result.out.startswith("HTTP/1.1 503 "), result
         assert "222 connections are open, and the limit on open files (ulimit -Hn) allows no more" in result.out, result
-        assert "sbx: denied 1x a connection (limit: " in result.err, result
+        assert "sbx: reached 1x limit-connections (" in result.err, result

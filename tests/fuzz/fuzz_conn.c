@@ -215,6 +215,7 @@ static void make_proxy(void)
   proxy->policy = world.policy;
   proxy->budget.max = LIMITS_PROXY_BYTES;
   proxy->conn_max = 64;
+  proxy->reach_max = 64;
   splice_open(&proxy->splice);
   FUZZ_ASSERT(loop_new(&err, &proxy->loop) == 0 && resolve_new(proxy->loop, &err, &proxy->resolve) == 0);
   FUZZ_ASSERT(audit_new(open("/dev/null", O_WRONLY | O_CLOEXEC), "fuzz", &proxy->audit) == 0);

@@ -22,6 +22,10 @@ static const struct {
   { REASON_UPSTREAM_CLOSED, true, 502 },
   { REASON_BAD_RESPONSE, true, 502 },
   { REASON_LIMIT, false, 503 },
+  { REASON_LIMIT_CONNECTIONS, false, 503 },
+  { REASON_LIMIT_DIALS, true, 503 },
+  { REASON_LIMIT_HEAD, false, 431 },
+  { REASON_LIMIT_TIME, true, 504 },
 };
 
 static char *render(const struct denial *denial)

@@ -227,7 +227,9 @@ static void test_reasons(void **state)
     { "connect-timeout", 6 },   { "connect-failed", 3 },      { "parent-unreachable", 1 },
     { "parent-auth", 1 },       { "parent-refused", 1 },      { "parent-bad-reply", 1 },
     { "upstream-closed", 1 },   { "bad-response", 1 },        { "limit", 1 },
-    { "network-none", 2 },
+    { "limit-connections", 1 }, { "limit-dials", 1 },         { "limit-head", 1 },
+    { "limit-time", 1 },        { "limit-lookups", 1 },       { "limit-names", 1 },
+    { "limit-ports", 1 },       { "network-none", 2 },
   };
 
   (void)state;

@@ -231,8 +231,8 @@ def test_connection_ceiling():
         ceiling = (600 - 256) // 2
         clients = [proxy.connect() for _ in range(ceiling)]
         answer = proxy.get("http://origin.test/")
-        assert answer.startswith(b"HTTP/1.1 503 ") and b'"reason":"limit"' in answer, answer
-        assert proxy.audit_lines(1)[0]["reason"] == "limit"
+        assert answer.startswith(b"HTTP/1.1 503 ") and b'"reason":"limit-connections"' in answer, answer
+        assert proxy.audit_lines(1)[0]["reason"] == "limit-connections"
         clients.pop().close()
         clients.pop().close()
         assert_serves(proxy, server)
@@ -523,6 +523,6 @@ def test_deadlines():
         answer = read_all(dialling)
         assert answer.startswith(b"HTTP/1.1 504 ") and b'"connect-timeout"' in answer, answer
         answer = read_all(slow)
-        assert answer.startswith(b"HTTP/1.1 408 ") and b'"limit"' in answer, answer
+        assert answer.startswith(b"HTTP/1.1 408 ") and b'"limit-time"' in answer, answer
         for sock in keep:
             sock.close()
