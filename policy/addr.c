@@ -260,6 +260,15 @@ struct addr addr_unwrap(const struct addr *addr)
   return *addr;
 }
 
+struct addr addr_unmap(const struct addr *addr)
+{
+  const struct addr_carrier *mapped = &addr_carriers[0];
+
+  if (addr->family == ADDR_V6 && addr_bits_equal(addr->bytes, mapped->bytes, mapped->length))
+    return addr_unwrap(addr);
+  return *addr;
+}
+
 enum addr_class addr_class_outer(const struct addr *addr)
 {
   const struct addr_range *ranges = addr->family == ADDR_V4 ? addr_ranges_v4 : addr_ranges_v6;

@@ -119,7 +119,7 @@ static bool decide_permits_addr(const struct policy_rule *rule, const struct add
 static bool decide_rule_denies(const struct policy_rule *rule, const struct host *host, uint16_t port)
 {
   bool loopback = host->kind == HOST_ADDR && addr_classify(&host->addr) == ADDR_LOOPBACK;
-  bool covers = rule_covers_host(rule, host) || (loopback && rule->kind == POLICY_HOST_LOCALHOST);
+  bool covers = rule_covers_inside(rule, host) || (loopback && rule->kind == POLICY_HOST_LOCALHOST);
 
   return covers && rule_covers_port(rule, port);
 }

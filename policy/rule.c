@@ -280,8 +280,18 @@ bool rule_covers_addr(const struct policy_rule *rule, const struct addr *addr)
 
   if (rule->kind != POLICY_HOST_PREFIX)
     return false;
-  inner = addr_unwrap(addr);
+  inner = addr_unmap(addr);
   return addr_in_prefix(addr, &rule->prefix) || addr_in_prefix(&inner, &rule->prefix);
+}
+
+bool rule_covers_inside(const struct policy_rule *rule, const struct host *host)
+{
+  struct addr inner;
+
+  if (rule_covers_host(rule, host))
+    return true;
+  inner = addr_unwrap(&host->addr);
+  return host->kind == HOST_ADDR && rule_covers_addr(rule, &inner);
 }
 
 bool rule_covers_host(const struct policy_rule *rule, const struct host *host)

@@ -21,9 +21,12 @@ void rule_free(struct policy_rule *rule);
 /* Whether the rule is about connections as a whole, and not about some requests of them. */
 bool rule_is_whole(const struct policy_rule *rule);
 
-/* Whether the rule's host part names the host. An address rule also covers what an IPv6 address carries
- * inside (F52). */
+/* Whether the rule's host part names the host. A v4-mapped address is the IPv4 address that it carries. */
 bool rule_covers_host(const struct policy_rule *rule, const struct host *host);
+
+/* For deny rules, also whether it names the address that an IPv6 address carries inside in any form (F52). To allow an
+ * IPv4 address is not to allow those: 2**80 of 6to4 alone carry it, and each is another host. */
+bool rule_covers_inside(const struct policy_rule *rule, const struct host *host);
 
 /* The same for an address; false for rules on names. */
 bool rule_covers_addr(const struct policy_rule *rule, const struct addr *addr);

@@ -119,6 +119,11 @@ static void test_literals(void **state)
     { "\"*\"", "", "224.0.0.1", NULL, REASON_ADDRESS_MULTICAST },
     { "\"*\"", "", "[::ffff:127.0.0.1]", NULL, REASON_ADDRESS_LOOPBACK }, /* F52 */
     { "\"*\"", "", "[64:ff9b::10.0.0.1]", NULL, REASON_ADDRESS_PRIVATE },
+    { "\"192.0.2.1\"", "", "[64:ff9b::192.0.2.1]", NULL, REASON_NOT_ALLOWED },
+    { "\"192.0.2.1\"", "", "[2002:c000:201:9::bad]", NULL, REASON_NOT_ALLOWED },
+    { "\"127.0.0.1\"", "", "[::127.0.0.1]", NULL, REASON_NOT_ALLOWED },
+    { "\"10.0.0.0/8\"", "", "[64:ff9b:1::10.0.0.1]", NULL, REASON_NOT_ALLOWED },
+    { "\"192.0.2.1\"", "", "[::ffff:192.0.2.1]", NULL, REASON_ALLOWED },
     { "\"10.0.0.0/8\"", "", "10.1.2.3", NULL, REASON_ALLOWED },
     { "\"10.0.0.0/8\"", "", "[::ffff:10.1.2.3]", NULL, REASON_ALLOWED },
     { "\"10.0.0.0/8\"", "", "10.1.2.3:22", NULL, REASON_PORT_NOT_ALLOWED },
