@@ -9,7 +9,7 @@
  * more, and its response is still waited for.
  *
  *   1xx       passed on, and waited on (F57); not to a client of HTTP/1.0, which does not know them
- *   101       only where an upgrade was asked for and the request is out: both connections become a tunnel
+ *   101       only where an upgrade to WebSocket was asked for and the request is out: both connections become a tunnel
  *   end of file, no response yet   the request is sent again on a new connection where that is safe, else 502
  *   end of file inside a response  the client is reset, unless the end of file is the response's end
  */
@@ -203,7 +203,7 @@ static void take_interim(struct http *http, const struct http_head *head, size_t
 {
   bool upgrade = head->status == 101;
 
-  if (upgrade && (!http->upgrade || !http->request_body.done)) {
+  if (upgrade && (!http->upgrade || !http->request_body.done || !http_rewrite_is_websocket(head))) {
     http_fail(http, REASON_BAD_RESPONSE, "it switches protocols unasked");
     return;
   }

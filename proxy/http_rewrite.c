@@ -66,14 +66,18 @@ int http_rewrite_check_response(const struct http_head *head, struct err *err)
   return check_connection(head, err);
 }
 
-bool http_rewrite_wants_upgrade(const struct http_head *head)
+bool http_rewrite_is_websocket(const struct http_head *head)
 {
   size_t count;
   const struct http_field *field = http_head_find(head, "upgrade", &count);
 
-  /* Switching to h2c would carry requests past the per-request judgement ("h2c smuggling"); RFC 9113 has dropped it. */
-  return count == 1 && head->minor > 0 && http_head_lists(head, "connection", SPAN("upgrade")) &&
-         !http_head_lists(head, "upgrade", SPAN("h2c")) && field->value.len > 0;
+  return count == 1 && span_equal_nocase(field->value, SPAN("websocket"));
+}
+
+bool http_rewrite_wants_upgrade(const struct http_head *head)
+{
+  return head->minor > 0 && span_equal(head->method, SPAN("GET")) &&
+         http_head_lists(head, "connection", SPAN("upgrade")) && http_rewrite_is_websocket(head);
 }
 
 /* Fields that override what the request line says. */
@@ -93,13 +97,12 @@ static bool is_field(struct span name, const char *field)
 
 const char *http_rewrite_hides(const struct http_head *head)
 {
-  const struct http_field *upgrade = http_head_find(head, "upgrade", NULL);
-
   for (size_t i = 0; i < head->field_count; i++)
     for (size_t j = 0; j < MEM_COUNT(override_fields); j++)
       if (is_field(head->fields[i].name, override_fields[j]))
         return "a field by which some servers take another method or path";
-  if (http_rewrite_wants_upgrade(head) && !span_equal_nocase(upgrade->value, SPAN("websocket")))
+  if (http_head_find(head, "upgrade", NULL) && http_head_lists(head, "connection", SPAN("upgrade")) &&
+      !http_head_lists(head, "upgrade", SPAN("h2c")) && !http_rewrite_is_websocket(head))
     return "an upgrade to something else than WebSocket";
   return NULL;
 }
@@ -135,14 +138,10 @@ static void append_fields(const struct http_head *head, bool drop_host, bool dro
   }
 }
 
-static void append_upgrade(const struct http_head *head, struct buf *out)
+static void append_upgrade(struct buf *out)
 {
-  const struct http_field *field = http_head_find(head, "upgrade", NULL);
-
-  if (field) {
-    append_field(out, SPAN("Connection"), SPAN("Upgrade"));
-    append_field(out, SPAN("Upgrade"), field->value);
-  }
+  append_field(out, SPAN("Connection"), SPAN("Upgrade"));
+  append_field(out, SPAN("Upgrade"), SPAN("websocket"));
 }
 
 /* The path and query in origin-form (RFC 9112, 3.2.1), or "*" for an OPTIONS request of the whole server (3.2.4). */
@@ -186,7 +185,7 @@ void http_rewrite_request(const struct http_head *head, const struct http_target
     parent_append_authorization(parent, out);
   append_fields(head, true, false, out);
   if (http_rewrite_wants_upgrade(head))
-    append_upgrade(head, out);
+    append_upgrade(out);
   else if (http_head_lists(head, "te", SPAN("trailers")))
     buf_append_str(out, "Connection: TE\r\nTE: trailers\r\n");
   buf_append_str(out, "\r\n");
@@ -202,7 +201,7 @@ void http_rewrite_response(const struct http_head *head, bool close, bool upgrad
   buf_append_str(out, "\r\n");
   append_fields(head, false, bare, out);
   if (upgrade)
-    append_upgrade(head, out);
+    append_upgrade(out);
   else if (close && head->status >= 200)
     buf_append_str(out, "Connection: close\r\n");
   buf_append_str(out, "\r\n");

@@ -18,7 +18,11 @@
 int http_rewrite_check_request(const struct http_head *head, struct err *err);
 int http_rewrite_check_response(const struct http_head *head, struct err *err);
 
-/* Whether the request asks for a change of protocol that may be passed on. */
+/* Whether a head's Upgrade is to WebSocket and nothing else. */
+bool http_rewrite_is_websocket(const struct http_head *head);
+
+/* Whether the request asks for a change of protocol that may be passed on: to WebSocket (RFC 6455). After any other,
+ * requests or a ClientHello could follow unjudged (h2c, TLS/1.2). */
 bool http_rewrite_wants_upgrade(const struct http_head *head);
 
 /* What a rule on methods or paths could not see through: a field by which some servers take another method or path than

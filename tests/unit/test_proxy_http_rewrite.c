@@ -47,6 +47,12 @@ static void test_hop_by_hop(void **state)
                 "GET / HTTP/1.1\r\nHost: a.test\r\nConnection: TE\r\nTE: trailers\r\n\r\n");
   check_request("GET http://a.test/ HTTP/1.1\r\nHost: x\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n",
                 "GET / HTTP/1.1\r\nHost: a.test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n");
+  check_request("GET http://a.test/ HTTP/1.1\r\nHost: x\r\nConnection: upgrade\r\nUpgrade: TLS/1.2\r\n\r\n",
+                "GET / HTTP/1.1\r\nHost: a.test\r\n\r\n");
+  check_request("GET http://a.test/ HTTP/1.1\r\nHost: x\r\nConnection: upgrade\r\nUpgrade: websocket, foo\r\n\r\n",
+                "GET / HTTP/1.1\r\nHost: a.test\r\n\r\n");
+  check_request("POST http://a.test/ HTTP/1.1\r\nHost: x\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n",
+                "POST / HTTP/1.1\r\nHost: a.test\r\n\r\n");
   check_request("GET http://a.test/ HTTP/1.1\r\nHost: x\r\nConnection: upgrade\r\nUpgrade: foo, H2C\r\n\r\n",
                 "GET / HTTP/1.1\r\nHost: a.test\r\n\r\n");
   check_request("GET http://a.test/ HTTP/1.0\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n",
