@@ -85,16 +85,21 @@ void summary_print(const struct summary *summary, enum run_summary mode, int exi
     const struct summary_entry *entry = &summary->entries[i];
     enum reason reason = entry->reason < REASON_COUNT ? (enum reason)entry->reason : REASON_BAD_REQUEST;
     buf_autofree struct buf host = BUF_INIT(4 * sizeof(struct control_denied));
+    bool v6 = entry->port && strchr(entry->host, ':');
     char port[16] = "";
 
     if (*entry->request) {
       buf_append_escaped(&host, span_of(entry->request));
       buf_append_str(&host, " of ");
     }
+    if (v6)
+      buf_append_byte(&host, '[');
     if (*entry->host)
       buf_append_escaped(&host, span_of(entry->host));
     else
       buf_append_str(&host, "a connection"); /* ended before it named its target */
+    if (v6)
+      buf_append_byte(&host, ']');
     if (entry->port)
       snprintf(port, sizeof port, ":%u", (unsigned)entry->port);
     if (reason_is_limit(reason)) {
