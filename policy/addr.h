@@ -61,8 +61,8 @@ bool addr_prefix_is_single(const struct addr_prefix *prefix);
  * result as well. */
 struct addr addr_unwrap(const struct addr *addr);
 
-/* The same of a v4-mapped address alone: that is the IPv4 address itself, in another socket. Every other form leads to a
- * router that may do with it what it likes. */
+/* The same of a v4-mapped address alone: that is the IPv4 address itself, as another socket has it. Every other form
+ * leads to a router that may do with it what it likes. */
 struct addr addr_unmap(const struct addr *addr);
 
 /* The class of addr as it stands, whatever it carries inside. */
