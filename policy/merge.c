@@ -77,15 +77,13 @@ struct merge_notes {
   struct buf never;
 };
 
-/* Adds the name of what was ignored, once. */
+/* Adds the name of what was ignored, once: the key, or the profile that it comes from. */
 static void merge_note_ignored(const struct layers *layers, const struct layer_value *value, struct buf *list)
 {
   const struct layer_source *source = &layers->sources[value->source];
   buf_autofree struct buf name = BUF_INIT(512);
 
-  buf_append_str(&name, value->key->path);
-  if (strcmp(source->owner, source->place) != 0)
-    buf_printf(&name, " of %s", source->place);
+  buf_append_str(&name, strcmp(source->owner, source->place) == 0 ? value->key->path : source->place);
   struct span rest = buf_span(list);
   struct span part;
   while (rest.len > 0 && span_split(&rest, ',', &part))

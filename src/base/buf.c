@@ -90,6 +90,19 @@ void buf_append_escaped(struct buf *buf, struct span bytes)
   }
 }
 
+void buf_append_printable(struct buf *buf, struct span bytes)
+{
+  while (bytes.len) {
+    size_t printable = span_printable(bytes);
+
+    if (printable)
+      buf_append(buf, span_sub(bytes, 0, printable));
+    else
+      buf_printf(buf, "\\x%02x", (unsigned char)bytes.ptr[0]);
+    bytes = span_sub(bytes, printable ? printable : 1, bytes.len);
+  }
+}
+
 void buf_append_json(struct buf *buf, struct span bytes)
 {
   buf_append_byte(buf, '"');

@@ -33,6 +33,9 @@ void buf_printf(struct buf *buf, const char *format, ...) __attribute__((format(
  * inside the sandbox and goes to a terminal or a log. */
 void buf_append_escaped(struct buf *buf, struct span bytes);
 
+/* The same, but printable UTF-8 (span_printable) stays: for names that the user has given. */
+void buf_append_printable(struct buf *buf, struct span bytes);
+
 /* Appends a JSON string (RFC 8259, section 7), quotes included. Bytes from 0x80 are taken as UTF-8 where valid, and
  * escaped as \u00NN otherwise, so the result is always valid JSON. */
 void buf_append_json(struct buf *buf, struct span bytes);

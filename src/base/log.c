@@ -31,21 +31,6 @@ bool log_enabled(enum log_level level)
   return level <= threshold;
 }
 
-/* Keeps what is valid UTF-8; escapes control characters, and bytes that are no UTF-8: a terminal of 8 bits would take
- * one of those for a control of C1. */
-static void append_line(struct buf *line, struct span text)
-{
-  while (text.len) {
-    size_t printable = span_printable(text);
-
-    if (printable)
-      buf_append(line, span_sub(text, 0, printable));
-    else
-      buf_printf(line, "\\x%02x", (unsigned char)text.ptr[0]);
-    text = span_sub(text, printable ? printable : 1, text.len);
-  }
-}
-
 void log_line(enum log_level level, const char *format, ...)
 {
   buf_autofree struct buf line = BUF_INIT(LOG_LINE_MAX * 5);
@@ -59,7 +44,7 @@ void log_line(enum log_level level, const char *format, ...)
     text[0] = '\0';
   va_end(args);
   buf_printf(&line, "%s: ", program);
-  append_line(&line, span_of(text));
+  buf_append_printable(&line, span_of(text));
   buf_append_byte(&line, '\n');
   if (!buf_error(&line))
     (void)fd_write_all(STDERR_FILENO, buf_span(&line));

@@ -187,6 +187,7 @@ int cmd_init(const struct opts *opts, char *const *args)
   if (err.code)
     return cmd_fail(&err);
   log_line(LOG_NOTICE, "wrote %s", path);
+  log_line(LOG_NOTICE, "what it allows counts once it is trusted; look at it, then: " SBX_NAME " trust");
   return 0;
 }
 

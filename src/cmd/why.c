@@ -76,20 +76,20 @@ static int print(const struct opts *opts, const struct why_answer *answer)
     }
     buf_append_str(&out, "}\n");
   } else {
-    buf_append_escaped(&out, buf_span(&answer->target));
+    buf_append_printable(&out, buf_span(&answer->target));
     buf_printf(&out, ": %s (%s: ", answer->yes ? "yes" : "no", answer->word);
-    buf_append_escaped(&out, buf_span(&answer->text));
+    buf_append_printable(&out, buf_span(&answer->text));
     buf_append_str(&out, ")\n");
     if (answer->rule.len) {
       buf_append_str(&out, "rule: ");
-      buf_append_escaped(&out, buf_span(&answer->rule));
+      buf_append_printable(&out, buf_span(&answer->rule));
       buf_append_str(&out, ", in ");
-      buf_append_escaped(&out, buf_span(&answer->place));
+      buf_append_printable(&out, buf_span(&answer->place));
       buf_append_byte(&out, '\n');
     }
     if (answer->fix.len) {
       buf_append_str(&out, "to allow it: ");
-      buf_append_escaped(&out, buf_span(&answer->fix));
+      buf_append_printable(&out, buf_span(&answer->fix));
       buf_append_byte(&out, '\n');
     }
   }

@@ -1,3 +1,5 @@
+#include "config.h"
+
 #include "plan/build.h"
 
 #include "plan/ops.h"
@@ -144,14 +146,47 @@ static int check_program(const struct fact_path *fact, const char *path, struct 
   return 0;
 }
 
-static int not_found(const char *command, const char *outside, struct err *err)
+/* The directory to be shown so that the program at path works: its own, or the one that has it in bin. */
+static char *tree_of(const char *path, const struct facts *facts)
 {
-  if (outside)
+  mem_autofree char *dir = mem_strndup(path, (size_t)(strrchr(path, '/') - path));
+  const char *last = dir ? strrchr(dir, '/') : NULL;
+  mem_autofree char *above = last ? mem_strndup(dir, (size_t)(last - dir)) : NULL;
+
+  return above && strcmp(last, "/bin") == 0 && *above && !path_is_within(facts->home, above) ? mem_steal(above)
+                                                                                             : mem_steal(dir);
+}
+
+static int not_found(const char *command, const char *outside, const struct facts *facts, struct err *err)
+{
+  mem_autofree char *tree = outside ? tree_of(outside, facts) : NULL;
+
+  if (tree)
+    return err_set(
+        err, ENOENT,
+        "%s: command not found inside; it is on the host at %s, which the sandbox does not show; to show it: " SBX_NAME
+        " run --read %s -- %s ...",
+        command, outside, tree, command);
+  if (strpbrk(command, " \t;|&<>$`"))
     return err_set(err, ENOENT,
-                   "%s: command not found inside; it is on the host at %s, which the sandbox does not show; "
-                   "add --read for its directory",
-                   command, outside);
+                   "%s: command not found; a command line goes through a shell: " SBX_NAME " run -- sh -c '...'",
+                   command);
   return err_set(err, ENOENT, "%s: command not found", command);
+}
+
+/* That another program runs than the host's PATH leads to. */
+static int tell_other_program(const char *outside, const struct facts *facts, struct plan *plan)
+{
+  const struct fact_path *fact = facts_path(facts, outside);
+  mem_autofree char *tree = tree_of(outside, facts);
+
+  if (!fact || fact->error || !S_ISREG(fact->mode) || !(fact->mode & 0111))
+    return 0;
+  return tree ? strv_addf(&plan->warnings,
+                          "%s: %s runs, not %s, which your PATH has first and the sandbox does not show; to show it: "
+                          "--read %s",
+                          plan->argv.items[0], plan->program, outside, tree)
+              : -ENOMEM;
 }
 
 int plan_resolve_program(const struct facts *facts, struct err *err, struct plan *plan)
@@ -179,8 +214,10 @@ int plan_resolve_program(const struct facts *facts, struct err *err, struct plan
     path = strchr(command, '/') && command[0] != '/' ? path_join(facts->cwd, command)
                                                      : path_join(command[0] == '/' ? "/" : dir, command);
     fact = path ? find_inside(plan, facts, path, &outside) : NULL;
-    if (fact && check_program(fact, path, err) == 0) {
+    if (fact && check_program(fact, strchr(command, '/') ? command : path, err) == 0) {
       plan->program = mem_steal(path);
+      if (seen_outside && tell_other_program(seen_outside, facts, plan) < 0)
+        return OUT_OF_MEMORY(err);
       return 0;
     }
     if (fact && !denied)
@@ -190,5 +227,5 @@ int plan_resolve_program(const struct facts *facts, struct err *err, struct plan
   }
   if (denied)
     return -EACCES; /* err tells about the last one */
-  return not_found(command, seen_outside, err);
+  return not_found(command, seen_outside, facts, err);
 }

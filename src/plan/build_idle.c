@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#define IDLE_MEMORY_BYTES (1024 * 1024) /* a small C program has more in its stack and heap alone */
+
 static bool is_typed(const struct policy_origin *origin)
 {
   return origin->file && strncmp(origin->file, "--", 2) == 0;
@@ -118,6 +120,15 @@ static int tell_env(const struct policy *policy, const struct facts *facts, stru
   return 0;
 }
 
+/* Such a program would end in a signal, without a word. */
+static int tell_limits(const struct policy *policy, struct plan *plan)
+{
+  if (!policy->memory_bytes || policy->memory_bytes >= IDLE_MEMORY_BYTES)
+    return 0;
+  return strv_addf(&plan->warnings, "limits.memory: %llu bytes are less than a program needs to start",
+                   (unsigned long long)policy->memory_bytes);
+}
+
 int build_idle(const struct policy *policy, const struct facts *facts, struct err *err, struct plan *plan)
 {
   int r = tell_network(policy, plan);
@@ -128,5 +139,7 @@ int build_idle(const struct policy *policy, const struct facts *facts, struct er
     r = tell_unprotect(policy, facts, plan);
   if (r == 0)
     r = tell_env(policy, facts, plan);
+  if (r == 0)
+    r = tell_limits(policy, plan);
   return r < 0 ? err_set(err, ENOMEM, "out of memory") : 0;
 }

@@ -181,6 +181,14 @@ static int show_tools(const struct facts *facts, struct err *err, struct plan *p
   return 0;
 }
 
+/* The Python environment that the caller has activated, where it lies in the home and is none by name only. */
+static int show_venv(const struct facts *facts, struct err *err, struct plan *plan)
+{
+  const struct fact_path *venv = facts_venv(facts);
+
+  return venv ? add_bind(venv, false, venv->asked, "toolchain", err, plan) : 0;
+}
+
 static int show_workspace(const struct facts *facts, struct err *err, struct plan *plan)
 {
   const struct fact_path *fact = facts_path(facts, facts->workspace);
@@ -201,7 +209,11 @@ static int show_home(const struct policy *policy, const struct facts *facts, str
   case POLICY_HOME_PRIVATE:
     op = ops_add(plan, PLAN_STAGE_HOME, PLAN_BIND_RW, facts->private_home, facts->home, "private home");
     plan->private_home = mem_strndup(facts->private_home, strlen(facts->private_home));
-    return op && plan->private_home ? 0 : OUT_OF_MEMORY(err);
+    return op && plan->private_home &&
+                   strv_addf(&plan->notes, "home: what is written to %s stays in %s, this project's own", facts->home,
+                             facts->private_home) == 0
+               ? 0
+               : OUT_OF_MEMORY(err);
   case POLICY_HOME_TMPFS:
     op = ops_add(plan, PLAN_STAGE_HOME, PLAN_TMPFS, NULL, facts->home, "empty home");
     break;
@@ -298,6 +310,8 @@ int build_visible(const struct policy *policy, const struct facts *facts, struct
 
   if (r == 0 && policy->home != POLICY_HOME_HOST)
     r = show_tools(facts, err, plan);
+  if (r == 0 && policy->home != POLICY_HOME_HOST)
+    r = show_venv(facts, err, plan);
   if (r == 0)
     r = show_workspace(facts, err, plan);
   if (r == 0)

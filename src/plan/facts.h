@@ -75,6 +75,10 @@ int facts_read_paths(const struct policy *policy, const char *path_variable, con
 /* What was found at an absolute path; NULL where nobody looked. */
 const struct fact_path *facts_path(const struct facts *facts, const char *path);
 
+/* $VIRTUAL_ENV where it is a Python environment below the home, and neither holds the workspace nor lies in it; else
+ * NULL. */
+const struct fact_path *facts_venv(const struct facts *facts);
+
 /* The value of a variable of the caller's environment, or NULL. */
 const char *facts_getenv(const struct facts *facts, const char *name);
 

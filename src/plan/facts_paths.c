@@ -50,6 +50,38 @@ static int want_with_parents(struct strv *wanted, const char *path)
   return r;
 }
 
+/* The name of $VIRTUAL_ENV, or NULL. Caller frees. */
+static char *name_venv(const struct facts *facts)
+{
+  const char *value = facts_getenv(facts, "VIRTUAL_ENV");
+  mem_autofree char *path = value && value[0] == '/' ? path_normalise("/", value) : NULL;
+
+  if (!path || !path_is_within(path, facts->home) || strcmp(path, facts->home) == 0 ||
+      path_is_within(facts->workspace, path) || path_is_within(path, facts->workspace))
+    return NULL;
+  return mem_steal(path);
+}
+
+const struct fact_path *facts_venv(const struct facts *facts)
+{
+  mem_autofree char *path = name_venv(facts);
+  mem_autofree char *mark = path ? path_join(path, "pyvenv.cfg") : NULL;
+  const struct fact_path *fact = mark ? facts_path(facts, mark) : NULL;
+
+  if (!fact || fact->error || !S_ISREG(fact->mode))
+    return NULL;
+  fact = facts_path(facts, path);
+  return fact && !fact->error && path_is_within(fact->real, facts->home) ? fact : NULL;
+}
+
+static int want_venv(struct strv *wanted, const struct facts *facts)
+{
+  mem_autofree char *path = name_venv(facts);
+  mem_autofree char *mark = path ? path_join(path, "pyvenv.cfg") : NULL;
+
+  return mark ? want_with_parents(wanted, mark) : 0;
+}
+
 static int want_below(struct strv *wanted, const char *dir, const char *const *names)
 {
   for (; *names; names++) {
@@ -148,6 +180,8 @@ static int want_all(struct strv *wanted, const struct policy *policy, const char
     r = want_with_parents(wanted, dirs[i]);
   if (r == 0)
     r = want_below(wanted, facts->home, view_home_tools());
+  if (r == 0)
+    r = want_venv(wanted, facts);
   if (r == 0)
     r = want_below(wanted, facts->workspace, view_protected());
   if (r == 0)

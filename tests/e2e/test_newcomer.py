@@ -276,3 +276,80 @@ def test_log_follows_from_the_end(sbx, lab, project):
     follow.communicate()
     hosts = [f"n{number}.test" for number in range(20, 30)] + ["new.test"]
     assert all(host in line for host, line in zip(hosts, lines)), lines
+
+
+def test_init_says_what_comes_next(sbx, project):
+    messages = sbx("init").ok().messages
+    assert messages[-1].endswith("then: sbx trust"), messages
+    told = sbx.run("--", "true").ok().messages
+    assert len(told) == 1 and told[0].count("profile git") == 1 and "network.allow" not in told[0], told
+
+
+def test_home_is_told_with_its_place(sbx, project):
+    assert any(private(project) in line and line.startswith("home: ") for line in sbx.run("-v", "--", "true").messages)
+    assert sbx.run("--", "true").ok().err == ""
+
+
+def make_venv(project, place):
+    project.write(f"../../{place}/pyvenv.cfg", "home = /usr/bin\n")
+    project.write(f"../../{place}/bin/tool", "#!/bin/sh\necho of the venv\n", mode=0o755)
+    project.write(f"../../{place}/bin/ls", "#!/bin/sh\necho of the venv\n", mode=0o755)
+    return f"{project.home}/{place}"
+
+
+def test_activated_environment_is_a_toolchain(sbx, project):
+    venv = make_venv(project, "venvs/one")
+    env = {"VIRTUAL_ENV": venv, "PATH": f"{venv}/bin:{sbx.env['PATH']}"}
+    result = sbx.run("--", "ls", env=env).ok()
+    assert (result.out, result.err) == ("of the venv\n", "")
+    assert sbx.shell(f"echo x > {venv}/new", env=env).code != 0
+
+
+@pytest.mark.parametrize("place", ["", "venvs", "src", "src/app/.."])
+def test_variable_of_an_environment_shows_nothing_else(sbx, project, place):
+    """VIRTUAL_ENV=~ is no way to the whole home."""
+    make_venv(project, "venvs/one")
+    project.write("../../pyvenv.cfg")
+    project.write("../pyvenv.cfg")
+    env = {"VIRTUAL_ENV": f"{project.home}/{place}".rstrip("/")}
+    assert sbx.shell("cat ~/secret.txt ~/venvs/one/pyvenv.cfg ~/src/pyvenv.cfg", env=env).code != 0
+
+
+def test_other_program_than_on_the_host_is_told(sbx, project):
+    venv = make_venv(project, "venvs/one")
+    env = {"PATH": f"{venv}/bin:{sbx.env['PATH']}"}
+    result = sbx.run("--", "ls", "/", env=env).ok()
+    assert result.messages == [f"ls: /usr/bin/ls runs, not {venv}/bin/ls, which your PATH has first and the sandbox does "
+                               f"not show; to show it: --read {venv}"], result
+    assert sbx.run("--read", venv, "--", "ls", env=env).ok().out == "of the venv\n"
+    result = sbx.run("--", "tool", env=env)
+    assert result.code == 127 and result.messages[0].endswith(f"to show it: sbx run --read {venv} -- tool ..."), result
+    assert sbx.run("--read", venv, "--", "tool", env=env).ok().out == "of the venv\n"
+
+
+def test_program_is_named_as_it_was_typed(sbx, project):
+    project.write("noexec.sh", "#!/bin/sh\n", mode=0o644)
+    result = sbx.run("--", "./noexec.sh")
+    assert result.code == 126 and result.messages[0].startswith("./noexec.sh: not executable"), result
+
+
+def test_command_line_in_one_word(sbx):
+    result = sbx.run("echo hi")
+    assert result.code == 127 and "sbx run -- sh -c" in result.messages[0], result
+    assert "sh -c" not in sbx.run("--", "no-such-program").err
+
+
+@pytest.mark.user
+def test_limit_above_the_users_own(sbx):
+    result = sbx.run("--pids", "1000000", "--", "true", prefix=["/usr/bin/prlimit", "--nproc=5000:5000"])
+    result.refused("limits.pids", "is more than your own hard limit", "ask for less")
+
+
+def test_limit_that_nothing_can_start_with(sbx):
+    assert "limits.memory: 1024 bytes are less" in sbx.run("--memory", "1k", "--", "true").err
+
+
+def test_names_are_shown_as_they_are(sbx, project):
+    project.write("caf\u00e9", "x")
+    assert project.path("caf\u00e9") in sbx("why", "./caf\u00e9").ok().out
+    assert "\\x1b" in sbx("why", "./a\x1b[31m").out

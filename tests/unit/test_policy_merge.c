@@ -149,7 +149,7 @@ static void test_lists_of_the_workspace(void **state)
     { "{\"env\": {\"pass\": [\"TAKEN_VALUE\"]}}", "ignored: env.pass;", NULL, "TAKEN_VALUE" },
     { "{\"env\": {\"set\": {\"TAKEN_VALUE\": \"\"}}}", "ignored: env.set;", NULL, "TAKEN_VALUE" },
     { "{\"audit\": {\"file\": \"/taken-value\"}}", "ignored: audit.file;", NULL, "taken-value" },
-    { "{\"extends\": [\"git\"]}", "ignored: network.allow of profile git, env.pass of profile git;", NULL,
+    { "{\"extends\": [\"git\"]}", "ignored: profile git;", NULL,
       "github.com" },
   };
 
