@@ -92,7 +92,16 @@ def policy_faults(text):
     return [result.stderr for result in results if result.returncode]
 
 
+def package_faults():
+    """What the README has installed is what ./dev installs to build, less what only tests need."""
+    wanted = set(re.search(r"packages_build=\((.*?)\)", sources.read("dev"), re.S).group(1).split())
+    named = re.search(r"apt-get install (.*?)\n\n", sources.read("README.md"), re.S).group(1)
+    odd = (wanted - {"libcmocka-dev", "python3"}) ^ set(named.replace("\\", " ").split())
+    return [f"apt-get install: {name} stands in one of README.md and dev" for name in sorted(odd)]
+
+
 def run(report):
+    report.check("README.md: packages", package_faults())
     os.umask(0o022)
     count = 0
     for name in ("README.md", *sources.tracked("man/*")):
