@@ -129,7 +129,8 @@ static void propose(struct learn_paths *paths, const struct path_object *object,
   for (size_t i = 0; i < paths->count; i++) {
     item = &paths->items[i];
     if (strcmp(item->path, object->real) == 0) {
-      item->want = want > item->want ? want : item->want;
+      if (want > item->want)
+        item->want = want;
       return;
     }
   }
