@@ -1,16 +1,17 @@
 #include "plan/facts.h"
 
 #include "base/fd.h"
+#include "base/num.h"
 #include "sys/landlock.h"
 #include "sys/path.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pwd.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#define FACTS_PASSWD_BYTES (16 * 1024 * 1024)
 
 void facts_free(struct facts *facts)
 {
@@ -90,16 +91,24 @@ static int resolve_directory(const char *path, char **ret_real)
  * whatever modules the host has for that into this process. Caller frees. */
 static char *home_in_passwd(uid_t uid)
 {
-  FILE *file = fopen("/etc/passwd", "re");
-  const struct passwd *entry = NULL;
-  char *home;
+  buf_autofree struct buf text = BUF_INIT(FACTS_PASSWD_BYTES);
+  struct span rest;
+  struct span line;
 
-  while (file && (entry = fgetpwent(file)) && entry->pw_uid != uid)
-    ;
-  home = entry ? mem_strndup(entry->pw_dir, strlen(entry->pw_dir)) : NULL;
-  if (file)
-    fclose(file);
-  return home;
+  if (fd_read_file(AT_FDCWD, "/etc/passwd", &text) < 0)
+    return NULL;
+  rest = buf_span(&text);
+  while (span_split(&rest, '\n', &line)) {
+    struct span fields[6]; /* name, password, uid, gid, comment, home */
+    uint64_t number;
+    size_t count = 0;
+
+    while (count < MEM_COUNT(fields) && span_split(&line, ':', &fields[count]))
+      count++;
+    if (count == MEM_COUNT(fields) && num_parse_u64(fields[2], 0, UINT32_MAX, &number) == 0 && number == uid)
+      return mem_strndup(fields[5].ptr, fields[5].len);
+  }
+  return NULL;
 }
 
 static int read_home(struct err *err, struct facts *facts)
