@@ -209,6 +209,9 @@ static int ask_host(const struct opts *opts, const char *argument, const struct 
   if (r < 0)
     return err_wrap(err, "why: %s", argument);
   request = (struct request){ .method = span_of(opts->method ? opts->method : "GET"), .path = target.path };
+  /* As the proxy sends it on (RFC 9112, 3.2.4). */
+  if (target.path.len == 0 && span_equal(request.method, SPAN("OPTIONS")))
+    request.path = SPAN("*");
   if (target.clear) {
     buf_append(&answer->target, request.method);
     buf_append_byte(&answer->target, ' ');
