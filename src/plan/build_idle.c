@@ -129,6 +129,21 @@ static int tell_limits(const struct policy *policy, struct plan *plan)
                    (unsigned long long)policy->memory_bytes);
 }
 
+/* Not an option, but the same silence: git says only that there is no repository. */
+static int tell_git(const struct facts *facts, struct plan *plan)
+{
+  const struct plan_op *cover = facts->repository ? ops_covering(plan, facts->repository) : NULL;
+  const char *at = facts->repository;
+
+  if (!at || (cover && ops_is_bind(cover) && strcmp(cover->source, cover->target) == 0))
+    return 0;
+  return strv_addf(
+      &plan->warnings,
+      "git: this work tree's repository is %s, which is not shown, so git does not work here; --read %s lets "
+      "it look, --write %s also commit, but then its hooks and configuration can be changed",
+      at, at, at);
+}
+
 int build_idle(const struct policy *policy, const struct facts *facts, struct err *err, struct plan *plan)
 {
   int r = tell_network(policy, plan);
@@ -141,5 +156,7 @@ int build_idle(const struct policy *policy, const struct facts *facts, struct er
     r = tell_env(policy, facts, plan);
   if (r == 0)
     r = tell_limits(policy, plan);
+  if (r == 0)
+    r = tell_git(facts, plan);
   return r < 0 ? err_set(err, ENOMEM, "out of memory") : 0;
 }

@@ -31,6 +31,7 @@ void facts_free(struct facts *facts)
   free(facts->state_dir);
   free(facts->config_dir);
   free(facts->private_home);
+  free(facts->repository);
   free(facts->hosts);
   strv_free(&facts->environment);
   strv_free(&facts->sockets);

@@ -37,6 +37,7 @@ struct facts {
   char *workspace; /* real path */
   char *state_dir; /* $XDG_STATE_HOME/sbx */
   char *config_dir; /* $XDG_CONFIG_HOME/sbx */
+  char *repository; /* where .git of the workspace leads when it is a file (linked worktree, submodule); else NULL */
   char *private_home; /* the directory that is this workspace's home inside, whether it exists or not */
   int landlock_abi; /* landlock.h */
   bool terminal; /* there is a controlling terminal */

@@ -4,6 +4,7 @@
 #include "plan/facts_hide.h"
 #include "plan/view.h"
 #include "policy/fspath.h"
+#include "policy/limits.h"
 #include "sys/path.h"
 
 #include <dirent.h>
@@ -173,11 +174,14 @@ static int want_command(struct strv *wanted, const struct facts *facts, const ch
 static int want_all(struct strv *wanted, const struct policy *policy, const char *path_variable, const char *command,
                     const struct facts *facts)
 {
+  mem_autofree char *git = path_join(facts->workspace, ".git");
   const char *const dirs[] = { facts->workspace, facts->cwd, facts->state_dir, facts->config_dir, facts->home };
   int r = want_system(wanted, facts);
 
   for (size_t i = 0; i < MEM_COUNT(dirs) && r == 0; i++)
     r = want_with_parents(wanted, dirs[i]);
+  if (r == 0)
+    r = git ? strv_add(wanted, git) : -ENOMEM;
   if (r == 0)
     r = want_below(wanted, facts->home, view_home_tools());
   if (r == 0)
@@ -386,6 +390,38 @@ int facts_read_files(struct err *err, struct facts *facts)
   return r < 0 ? err_set_errno(err, -r, "reading ssh's configuration") : 0;
 }
 
+/* The repository that a .git file (gitrepository-layout(5)) names: of a linked worktree the one that it belongs to. The
+ * file may be of a command's making; what it names is only told. */
+static int read_gitfile(struct facts *facts)
+{
+  mem_autofree char *path = path_join(facts->workspace, ".git");
+  const struct fact_path *fact = path ? facts_path(facts, path) : NULL;
+  buf_autofree struct buf text = BUF_INIT(LIMITS_PATH_BYTES);
+  static const struct span prefix = SPAN_INIT("gitdir:");
+  mem_autofree char *name = NULL;
+  fd_autoclose int fd = -1;
+  struct span line;
+  char *worktrees;
+
+  if (!fact || fact->error || !S_ISREG(fact->mode))
+    return path ? 0 : -ENOMEM;
+  fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+  if (fd < 0 || fd_read_all(fd, &text) < 0)
+    return 0;
+  line = span_sub(buf_span(&text), 0, span_find(buf_span(&text), '\n'));
+  if (!span_starts_with(line, prefix))
+    return 0;
+  line = span_trim(span_sub(line, prefix.len, line.len));
+  name = mem_strndup(line.ptr, line.len);
+  facts->repository = name ? path_normalise(name[0] == '/' ? "/" : facts->workspace, name) : NULL;
+  if (!facts->repository)
+    return -ENOMEM;
+  worktrees = strstr(facts->repository, "/.git/worktrees/");
+  if (worktrees)
+    worktrees[strlen("/.git")] = '\0';
+  return 0;
+}
+
 int facts_read_paths(const struct policy *policy, const char *path_variable, const char *command, struct err *err,
                      struct facts *facts)
 {
@@ -400,5 +436,7 @@ int facts_read_paths(const struct policy *policy, const char *path_variable, con
   r = want_all(&wanted, policy, path_variable, command, facts);
   if (r == 0)
     r = look_at_all(&wanted, facts);
+  if (r == 0)
+    r = read_gitfile(facts);
   return r < 0 ? err_set_errno(err, -r, "reading the host's paths") : 0;
 }

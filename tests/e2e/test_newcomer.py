@@ -353,3 +353,25 @@ def test_names_are_shown_as_they_are(sbx, project):
     project.write("caf\u00e9", "x")
     assert project.path("caf\u00e9") in sbx("why", "./caf\u00e9").ok().out
     assert "\\x1b" in sbx("why", "./a\x1b[31m").out
+
+
+def test_linked_worktree_is_told(sbx, project):
+    """git works there with the option that the line names, and not without."""
+    tree_dir = os.path.dirname(project.root) + "/linked"
+    project.git("worktree", "add", "-q", tree_dir)
+    repository = project.root + "/.git"
+    result = sbx.shell("git log -1", cwd=tree_dir)
+    told = [line for line in result.messages if line.startswith("git: ")]
+    assert result.code != 0 and len(told) == 1 and f"--read {repository} " in told[0], result
+    result = sbx.shell("git log -1 --format=%s", "--read", repository, cwd=tree_dir)
+    assert (result.code, result.out, result.messages) == (0, "first\n", []), result
+    result = sbx.shell("echo x > x && git add x && git commit -qm inside", "--write", repository, cwd=tree_dir)
+    assert (result.code, result.messages) == (0, []), result
+    assert project.git("log", "-1", "--format=%s", "linked") == "inside\n"
+
+
+@pytest.mark.parametrize("text", ["", "gitdir:", "nonsense\n", "gitdir: \x1b[31m/x\n", "gitdir: " + "x" * 5000])
+def test_git_file_of_anybody(sbx, plain_sbx, plain, text):
+    plain.write(".git", text)
+    result = plain_sbx.run("--", "true").ok()
+    assert "\x1b" not in result.err
