@@ -149,8 +149,7 @@ static void test_lists_of_the_workspace(void **state)
     { "{\"env\": {\"pass\": [\"TAKEN_VALUE\"]}}", "ignored: env.pass;", NULL, "TAKEN_VALUE" },
     { "{\"env\": {\"set\": {\"TAKEN_VALUE\": \"\"}}}", "ignored: env.set;", NULL, "TAKEN_VALUE" },
     { "{\"audit\": {\"file\": \"/taken-value\"}}", "ignored: audit.file;", NULL, "taken-value" },
-    { "{\"extends\": [\"git\"]}", "ignored: profile git;", NULL,
-      "github.com" },
+    { "{\"extends\": [\"git\"]}", "ignored: profile git;", NULL, "github.com" },
   };
 
   (void)state;

@@ -98,7 +98,11 @@ def enter(argv):
 
 
 def configure_loopback():
-    """Brings lo up and gives it the addresses (netdevice(7))."""
+    """Brings lo up and gives it the addresses (netdevice(7)). Buffers are small, so that a test of back-pressure need not
+    fill what the host's settings let a socket grow to."""
+    for name in ("tcp_rmem", "tcp_wmem"):
+        with open(f"/proc/sys/net/ipv4/{name}", "w", encoding="ascii") as file:
+            file.write("4096 131072 2097152")
     v4 = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     v6 = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
     up = struct.pack("16sH14x", b"lo", 0x1 | 0x40)
