@@ -68,6 +68,7 @@ def test_start_does_not_list_the_tree(sbx, project, watch, options):
     opened = {os.path.relpath(path, project.home) for path in seen.opened()}
     below = {path for path in opened if path.startswith(("src/app/src", "data/", "other", "src/app/secret/"))}
     assert below == set(), below
+    assert "src/app" not in opened  # nor are the names in the project's own directory read
 
 
 def test_watch_would_see_it(project, watch):
