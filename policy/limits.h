@@ -55,7 +55,8 @@
 #define LIMITS_DENIALS 256 /* distinct denials remembered for the summary */
 #define LIMITS_ASK_QUESTIONS 256 /* distinct questions to the user */
 #define LIMITS_ASK_PENDING 16 /* of them waiting for an answer */
-#define LIMITS_AUDIT_BYTES (16 * 1024 * 1024) /* audit file before it is rotated */
+#define LIMITS_AUDIT_BYTES (16 * 1024 * 1024) /* one audit file */
+#define LIMITS_AUDIT_RUN_BYTES (8 * 1024 * 1024) /* of one run in it; a file without room for that is rotated */
 
 /* Questions to the user (--ask), in sbx. */
 #define LIMITS_ASK_MS 60000 /* for the answer */

@@ -16,7 +16,9 @@
 struct audit {
   int fd;
   const char *run_id;
-  uint64_t written; /* bytes of the file */
+  uint64_t max; /* bytes of this run */
+  uint64_t written;
+  uint64_t missing; /* lines that there was no room for */
   bool full;
   int error;
   bool told[REASON_COUNT]; /* limits that have a line */
@@ -31,8 +33,8 @@ int audit_new(int fd, const char *run_id, struct audit **ret_audit)
     return -ENOMEM;
   audit->fd = fd;
   audit->run_id = run_id;
-  if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
-    audit->written = (uint64_t)st.st_size;
+  /* A file holds other runs' lines, before or beside ours: none of them may fill it. */
+  audit->max = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) ? LIMITS_AUDIT_RUN_BYTES : LIMITS_AUDIT_BYTES;
   *ret_audit = audit;
   return 0;
 }
@@ -45,6 +47,11 @@ void audit_free(struct audit *audit)
 int audit_error(const struct audit *audit)
 {
   return audit->error;
+}
+
+uint64_t audit_missing(const struct audit *audit)
+{
+  return audit->missing;
 }
 
 static void append_key(struct buf *out, const char *key)
@@ -128,8 +135,12 @@ void audit_write(struct audit *audit, const struct audit_record *record)
 {
   buf_autofree struct buf line = BUF_INIT(LINE_BYTES_MAX);
 
-  if (audit->full || is_repeated(audit, record))
+  if (is_repeated(audit, record))
     return;
+  if (audit->full) {
+    audit->missing++;
+    return;
+  }
   append_start(audit, record->event, &line);
   append_text(&line, "verdict", span_of(verdict_word(record->verdict)));
   append_text(&line, "via", span_of(record->via));
@@ -143,8 +154,9 @@ void audit_write(struct audit *audit, const struct audit_record *record)
   append_number(&line, "down", record->down);
   append_number(&line, "ms", record->ms);
   buf_append_str(&line, "}\n");
-  if (audit->written + line.len > LIMITS_AUDIT_BYTES) {
+  if (audit->written + line.len > audit->max) {
     audit->full = true;
+    audit->missing = 1;
     buf_free(&line);
     append_start(audit, "audit-full", &line);
     buf_append_str(&line, "}\n");

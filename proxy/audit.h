@@ -39,10 +39,13 @@ struct audit_record {
 int audit_new(int fd, const char *run_id, struct audit **ret_audit);
 void audit_free(struct audit *audit);
 
-/* Appends a line; of what a limit has turned away, only of the first of each kind. Past LIMITS_AUDIT_BYTES (of the
- * whole file, where it is one) a last line says so and nothing more is written. Errors of the file are not the
- * connection's: they are counted out, and the object says so by audit_error. */
+/* Appends a line; of what a limit has turned away, only of the first of each kind. Past LIMITS_AUDIT_RUN_BYTES
+ * (LIMITS_AUDIT_BYTES where it is no file) a last line says so and nothing more is written. Errors of the file are not
+ * the connection's: they are counted out, and the object says so by audit_error. */
 void audit_write(struct audit *audit, const struct audit_record *record);
+
+/* How many lines were not written for want of room. */
+uint64_t audit_missing(const struct audit *audit);
 
 /* 0, or the negative errno of the first write that failed. */
 int audit_error(const struct audit *audit);

@@ -131,7 +131,7 @@ static void answer(struct http *http, const struct verdict *verdict, struct span
   denial_render(&denial, &out);
   /* Of an answer to CONNECT programs show the status at most. */
   if (!verdict->allow || http->connect || reason_is_limit(verdict->reason))
-    notify_denied(http->proxy->control, &denial);
+    notify_denied(http->proxy->notify, &denial);
   http_record(http, verdict);
   r = buf_error(&out) ? buf_error(&out) : sock_send(&http->conn->client, buf_span(&out), false);
   if (r < 0)
@@ -478,7 +478,7 @@ static void tell_unasked(struct http *http)
   http->event = "connect";
   http_record(http, &http->fixed.refusal);
   notify_denied(
-      http->proxy->control,
+      http->proxy->notify,
       &(struct denial){ .verdict = http->fixed.refusal, .host = &http->fixed.host, .port = http->fixed.port });
 }
 

@@ -3,6 +3,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "proxy/listener.h"
+#include "proxy/notify.h"
 #include "sys/control.h"
 
 #include <errno.h>
@@ -79,7 +80,7 @@ static void ask(struct inside *inside)
       send(proxy->control, &inside->first->message, inside->first->size, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0 ||
       errno != EAGAIN;
   inside->unsent = !inside->asked;
-  loop_io_watch(proxy->control_io, LOOP_READ | (inside->unsent ? LOOP_WRITE : 0));
+  notify_await_room(proxy, NOTIFY_WISHES, inside->unsent);
 }
 
 void inside_flush(struct inside *inside)

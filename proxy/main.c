@@ -21,6 +21,7 @@
 #include "proxy/conn.h"
 #include "proxy/inside.h"
 #include "proxy/listener.h"
+#include "proxy/notify.h"
 #include "proxy/stub.h"
 #include "sys/control.h"
 #include "sys/scm.h"
@@ -34,6 +35,7 @@
 /* Descriptors beside those of connections: standard, control, audit, listeners, the loop's, the resolver's. */
 #define OWN_DESCRIPTORS 256
 #define FDS_PER_CONNECTION 2
+#define END_MS 800 /* less than sbx waits for the end of this program */
 
 struct program {
   struct control_start start;
@@ -41,6 +43,7 @@ struct program {
   size_t fd_count;
   struct policy *policy;
   struct proxy proxy;
+  bool ending; /* sbx has closed its direction; it reads what is left to be told */
 };
 
 /* Answers of sbx, and its end. */
@@ -75,9 +78,12 @@ static void on_control(void *data, unsigned events)
 {
   struct program *program = data;
 
-  if (events & LOOP_WRITE)
+  if (events & LOOP_WRITE) {
     inside_flush(program->proxy.inside);
-  if (events & LOOP_READ)
+    if (notify_flush(program->proxy.notify) && program->ending)
+      loop_stop(program->proxy.loop);
+  }
+  if ((events & LOOP_READ) && !program->ending)
     read_control(program);
 }
 
@@ -185,8 +191,9 @@ static int set_up(struct program *program, struct err *err)
   if (r == 0) {
     proxy->ask = ask_new(proxy, program->start.ask);
     proxy->inside = inside_new(proxy);
+    proxy->notify = notify_new(proxy);
     proxy->stub = stub_new(proxy, program->start.has_v6);
-    if (!proxy->ask || !proxy->inside || !proxy->stub)
+    if (!proxy->ask || !proxy->inside || !proxy->notify || !proxy->stub)
       r = err_set(err, ENOMEM, "out of memory");
   }
   if (r == 0)
@@ -212,12 +219,33 @@ static int prepare(struct program *program, struct err *err)
   return r;
 }
 
+static void on_patience(void *data)
+{
+  loop_stop(data);
+}
+
 static void tell_failed(const struct err *err)
 {
   struct control_failed message = { .type = CONTROL_FAILED };
 
   snprintf(message.message, sizeof message.message, "%s", err->message);
   (void)send(CONTROL_FD, &message, sizeof message, MSG_NOSIGNAL);
+}
+
+/* The last denials may be as many as the control socket has no room for. sbx reads them, but not for ever. */
+static void tell_the_rest(struct program *program)
+{
+  struct proxy *proxy = &program->proxy;
+  struct loop_timer *patience = NULL;
+
+  program->ending = true;
+  notify_end(proxy->notify, audit_missing(proxy->audit));
+  if (!notify_flush(proxy->notify) && loop_timer_new(proxy->loop, on_patience, proxy->loop, &patience) == 0) {
+    loop_timer_set(patience, END_MS);
+    loop_io_watch(proxy->control_io, LOOP_WRITE);
+    loop_run(proxy->loop);
+  }
+  loop_timer_free(&patience);
 }
 
 static void run(struct program *program)
@@ -229,6 +257,8 @@ static void run(struct program *program)
     loop_run(program->proxy.loop);
   conn_end_all(&program->proxy);
   stub_end_clients(&program->proxy);
+  listener_free_all(&program->proxy);
+  tell_the_rest(program);
   if (audit_error(program->proxy.audit))
     log_line(LOG_WARNING, "audit: the file could not be written: %s", strerror(-audit_error(program->proxy.audit)));
 }
@@ -244,6 +274,7 @@ static void program_free(struct program *program)
   loop_free(program->proxy.loop);
   audit_free(program->proxy.audit);
   ask_free(program->proxy.ask);
+  notify_free(program->proxy.notify);
   policy_free(program->policy);
   for (size_t i = 0; i < program->fd_count; i++)
     fd_close(&program->fds[i]);

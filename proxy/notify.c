@@ -2,7 +2,102 @@
 
 #include "sys/control.h"
 
+#include <errno.h>
+#include <stdlib.h>
 #include <sys/socket.h>
+
+struct notify {
+  struct proxy *proxy;
+  struct control_denied *waiting; /* in the order in which they came; at most LIMITS_DENIALS */
+  size_t count;
+  size_t cap;
+  uint64_t more; /* that found no place there */
+  bool has_totals;
+  struct control_totals totals;
+};
+
+struct notify *notify_new(struct proxy *proxy)
+{
+  struct notify *notify = mem_calloc(1, sizeof *notify);
+
+  if (notify)
+    notify->proxy = proxy;
+  return notify;
+}
+
+void notify_free(struct notify *notify)
+{
+  if (notify)
+    free(notify->waiting);
+  free(notify);
+}
+
+void notify_await_room(struct proxy *proxy, enum notify_waiter who, bool waits)
+{
+  proxy->control_waiters = waits ? proxy->control_waiters | who : proxy->control_waiters & ~(unsigned)who;
+  loop_io_watch(proxy->control_io, LOOP_READ | (proxy->control_waiters ? LOOP_WRITE : 0));
+}
+
+/* False when there is no room now. sbx that is gone takes everything. */
+static bool tell_sbx(const struct notify *notify, const void *message, size_t size)
+{
+  return send(notify->proxy->control, message, size, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0 || errno != EAGAIN;
+}
+
+static bool is_equal(const struct control_denied *a, const struct control_denied *b)
+{
+  return a->reason == b->reason && a->port == b->port && strcmp(a->host, b->host) == 0 &&
+         strcmp(a->request, b->request) == 0;
+}
+
+static void keep(struct notify *notify, const struct control_denied *message)
+{
+  for (size_t i = 0; i < notify->count; i++) {
+    if (is_equal(&notify->waiting[i], message)) {
+      notify->waiting[i].count++;
+      return;
+    }
+  }
+  if (mem_grow(&notify->waiting, notify->count, &notify->cap, sizeof *message, LIMITS_DENIALS) < 0)
+    notify->more++;
+  else
+    notify->waiting[notify->count++] = *message;
+}
+
+static bool tell_totals(struct notify *notify)
+{
+  if (notify->has_totals && !tell_sbx(notify, &notify->totals, sizeof notify->totals))
+    return false;
+  notify->has_totals = false;
+  return true;
+}
+
+bool notify_flush(struct notify *notify)
+{
+  size_t told = 0;
+  bool done;
+
+  while (told < notify->count && tell_sbx(notify, &notify->waiting[told], sizeof notify->waiting[told]))
+    told++;
+  notify->count -= told;
+  if (told && notify->count)
+    memmove(notify->waiting, notify->waiting + told, notify->count * sizeof *notify->waiting);
+  done = notify->count == 0 && tell_totals(notify);
+  notify_await_room(notify->proxy, NOTIFY_DENIALS, !done);
+  return done;
+}
+
+static uint32_t at_most(uint64_t number)
+{
+  return number < UINT32_MAX ? (uint32_t)number : UINT32_MAX;
+}
+
+void notify_end(struct notify *notify, uint64_t unaudited)
+{
+  notify->has_totals = notify->more || unaudited;
+  notify->totals =
+      (struct control_totals){ .type = CONTROL_TOTALS, .more = at_most(notify->more), .unaudited = at_most(unaudited) };
+}
 
 /* Copies what fits, NUL-terminated. The target is zeroed. */
 static void copy_text(char *target, size_t size, struct span text)
@@ -11,9 +106,9 @@ static void copy_text(char *target, size_t size, struct span text)
     memcpy(target, text.ptr, text.len < size - 1 ? text.len : size - 1);
 }
 
-void notify_denied(int control, const struct denial *denial)
+void notify_denied(struct notify *notify, const struct denial *denial)
 {
-  struct control_denied message = { .type = CONTROL_DENIED };
+  struct control_denied message = { .type = CONTROL_DENIED, .count = 1 };
   buf_autofree struct buf fix = BUF_INIT(4096);
   buf_autofree struct buf request = BUF_INIT(4096);
 
@@ -30,5 +125,8 @@ void notify_denied(int control, const struct denial *denial)
   else
     denial_fix(denial, &fix);
   copy_text(message.fix, sizeof message.fix, buf_span(&fix));
-  (void)send(control, &message, sizeof message, MSG_DONTWAIT | MSG_NOSIGNAL);
+  if (notify->count || !tell_sbx(notify, &message, sizeof message)) {
+    keep(notify, &message);
+    notify_await_room(notify->proxy, NOTIFY_DENIALS, true);
+  }
 }

@@ -14,6 +14,7 @@ struct ask;
 struct conn;
 struct inside;
 struct listener;
+struct notify;
 struct stub;
 struct stub_client;
 
@@ -24,6 +25,8 @@ struct proxy {
   struct audit *audit;
   int control; /* the socket to sbx */
   struct loop_io *control_io;
+  unsigned control_waiters; /* enum notify_waiter */
+  struct notify *notify; /* tells sbx of denials */
   struct resolve *resolve;
   struct ask *ask; /* asks the user */
   struct budget budget; /* bytes held for all connections */

@@ -128,7 +128,7 @@ static void tell_denied(struct stub *stub, const struct dns_query *query, const 
   struct denial denial = { .verdict = *verdict, .host = host };
 
   if (leads_to_address(query))
-    notify_denied(stub->proxy->control, &denial);
+    notify_denied(stub->proxy->notify, &denial);
   audit_write(stub->proxy->audit, &(struct audit_record){ .event = "lookup",
                                                           .via = "dns",
                                                           .verdict = AUDIT_DENY,
@@ -141,7 +141,7 @@ void stub_tell_limit(struct stub *stub, enum reason reason)
 {
   struct verdict verdict = { .reason = reason };
 
-  notify_denied(stub->proxy->control, &(struct denial){ .verdict = verdict });
+  notify_denied(stub->proxy->notify, &(struct denial){ .verdict = verdict });
   audit_write(stub->proxy->audit,
               &(struct audit_record){ .event = "lookup", .via = "dns", .verdict = AUDIT_DENY, .reason = reason });
 }

@@ -27,10 +27,10 @@ void tell(struct proxy *proxy, const struct tell *what)
 
   /* A failure, too: a reset or a code is all that a client of these fronts has been told. */
   if (record.verdict != AUDIT_ALLOW && !what->quiet)
-    notify_denied(proxy->control, &(struct denial){ .verdict = *verdict,
-                                                    .host = what->host,
-                                                    .port = what->port,
-                                                    .cause = record.upstream && verdict->allow ? what->cause : NULL });
+    notify_denied(proxy->notify, &(struct denial){ .verdict = *verdict,
+                                                   .host = what->host,
+                                                   .port = what->port,
+                                                   .cause = record.upstream && verdict->allow ? what->cause : NULL });
   audit_write(proxy->audit, &record);
 }
 

@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
@@ -53,6 +54,10 @@ static void format(const struct doc *line, struct buf *out)
       continue;
     buf_append_escaped(out, value);
     buf_append_byte(out, ' ');
+  }
+  if (span_equal_str(member(line, "event"), "audit-full")) {
+    buf_append_str(out, "(nothing more of this run is recorded: it has used up its room)\n");
+    return;
   }
   /* A port of the sandbox's own loopback, not of the host's. */
   if (span_equal_str(member(line, "via"), "publish"))
@@ -190,6 +195,23 @@ static int find_place(struct reader *reader, int fd, struct err *err)
   return lseek(fd, reader->at, SEEK_SET) < 0 ? err_set_errno(err, errno, "log") : 0;
 }
 
+/* What was in the file before it was rotated. */
+static int print_rotated(struct reader *reader, const char *path)
+{
+  mem_autofree char *old = NULL;
+  fd_autoclose int fd = -1;
+  int r;
+
+  if (asprintf(&old, "%s.1", path) < 0) {
+    old = NULL;
+    return -ENOMEM;
+  }
+  fd = open(old, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  r = fd < 0 ? 0 : read_on(reader, fd, false);
+  buf_free(&reader->held);
+  return r;
+}
+
 static int print_log(struct reader *reader, int fd, const char *path, struct err *err)
 {
   int r = find_place(reader, fd, err);
@@ -197,7 +219,9 @@ static int print_log(struct reader *reader, int fd, const char *path, struct err
   if (r < 0)
     return r;
   reader->each = show;
-  r = read_on(reader, fd, reader->opts->follow);
+  r = reader->opts->follow ? 0 : print_rotated(reader, path);
+  if (r == 0)
+    r = read_on(reader, fd, reader->opts->follow);
   if (r < 0)
     return err_set_errno(err, -r, "log: %s", path);
   if (reader->run && !reader->lines)

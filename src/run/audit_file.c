@@ -36,7 +36,7 @@ static int open_rotated(const char *path, struct err *err)
     return err_set_errno(err, errno, "audit %s", path);
   if (!S_ISREG(stat.st_mode) && !S_ISCHR(stat.st_mode))
     return err_set(err, EINVAL, "audit %s: is neither a file nor a device", path);
-  if (!S_ISREG(stat.st_mode) || stat.st_size <= LIMITS_AUDIT_BYTES)
+  if (!S_ISREG(stat.st_mode) || stat.st_size <= LIMITS_AUDIT_BYTES - LIMITS_AUDIT_RUN_BYTES)
     return fd_steal(&fd);
   if (rotate(path) < 0)
     return err_set_errno(err, errno, "audit %s: rotate", path);

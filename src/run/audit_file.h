@@ -5,7 +5,8 @@
 #include "run/run.h"
 
 /* Opens the audit for appending: the request's descriptor (a duplicate), else the policy's file, else audit.jsonl in
- * the state directory, which is made where it is absent. A file over LIMITS_AUDIT_BYTES is renamed to NAME.1 first.
+ * the state directory, which is made where it is absent. A file without room for LIMITS_AUDIT_RUN_BYTES is renamed to
+ * NAME.1 first.
  * Descriptor or -errno. */
 int audit_file_open(const struct run_request *request, struct err *err);
 

@@ -33,6 +33,7 @@ union message {
   uint32_t type;
   struct control_failed failed;
   struct control_denied denied;
+  struct control_totals totals;
   struct control_listen listen;
   struct control_ask ask;
   struct control_sockets sockets;
@@ -243,6 +244,8 @@ void proxy_read(struct proxy *proxy, struct summary *summary)
     }
     if (message.type == CONTROL_DENIED && (size_t)n == sizeof message.denied)
       summary_add(summary, &message.denied);
+    else if (message.type == CONTROL_TOTALS && (size_t)n == sizeof message.totals)
+      summary_add_totals(summary, &message.totals);
     else if (message.type == CONTROL_LISTEN && (size_t)n == sizeof message.listen)
       listen_inside(proxy, &message.listen);
     else if (message.type == CONTROL_SOCKETS && (size_t)n == sizeof message.sockets)

@@ -45,11 +45,11 @@ void summary_add(struct summary *summary, const struct control_denied *denied)
   struct summary_entry *entry = find(summary, denied, host, request);
 
   if (entry) {
-    entry->count++;
+    entry->count += denied->count;
     return;
   }
   if (mem_grow(&summary->entries, summary->count, &summary->cap, sizeof *entry, LIMITS_DENIALS) < 0) {
-    summary->more++;
+    summary->more += denied->count;
     return;
   }
   entry = &summary->entries[summary->count];
@@ -58,7 +58,7 @@ void summary_add(struct summary *summary, const struct control_denied *denied)
                                    .fix = mem_strndup(denied->fix, strnlen(denied->fix, sizeof denied->fix)),
                                    .port = denied->port,
                                    .reason = denied->reason,
-                                   .count = 1 };
+                                   .count = denied->count };
   if (entry->host && entry->request && entry->fix) {
     summary->count++;
     return;
@@ -66,7 +66,13 @@ void summary_add(struct summary *summary, const struct control_denied *denied)
   free(entry->host);
   free(entry->request);
   free(entry->fix);
-  summary->more++;
+  summary->more += denied->count;
+}
+
+void summary_add_totals(struct summary *summary, const struct control_totals *totals)
+{
+  summary->more += totals->more;
+  summary->unaudited += totals->unaudited;
 }
 
 /* What the policy allows and the network does not. */
@@ -117,6 +123,9 @@ void summary_print(const struct summary *summary, enum run_summary mode, int exi
   }
   if (summary->more)
     log_line(LOG_NOTICE, "denied %lux more", summary->more);
+  if (summary->unaudited)
+    log_line(LOG_NOTICE, "the audit lacks the last %lu lines of this run: a run has room for %d MiB there",
+             summary->unaudited, LIMITS_AUDIT_RUN_BYTES / (1024 * 1024));
   if (mode == RUN_SUMMARY_ALWAYS)
     log_line(LOG_NOTICE, "run %s: exit status %d, %zu distinct denials", run_id, exit_status, denials);
 }

@@ -20,14 +20,18 @@ struct summary {
   size_t count;
   size_t cap;
   unsigned long more; /* denials beyond the distinct ones that were kept */
+  unsigned long unaudited; /* lines that the audit had no room for */
 };
 
 #define SUMMARY_INIT { .entries = NULL }
 
 void summary_free(struct summary *summary);
 
-/* Counts one denial or failure; equal ones are one entry. The message's texts need not end in NUL. */
+/* Counts denials or failures; equal ones are one entry. The message's texts need not end in NUL. */
 void summary_add(struct summary *summary, const struct control_denied *denied);
+
+/* Adds what the proxy has only counted. */
+void summary_add_totals(struct summary *summary, const struct control_totals *totals);
 
 /* Prints one line per entry with its count and what to type, on standard error. */
 void summary_print(const struct summary *summary, enum run_summary mode, int exit_status, const char *run_id);

@@ -12,8 +12,9 @@
  *                                  so: the only secret that is sent
  *   proxy -> sbx CONTROL_READY     once, after it has confined itself    -
  *   proxy -> sbx CONTROL_FAILED    instead of READY; then it exits       message
- *   proxy -> sbx CONTROL_DENIED    any time after READY, dropped when    -
- *                                  the socket is full
+ *   proxy -> sbx CONTROL_DENIED    any time after READY, when the socket -
+ *                                  has room
+ *   proxy -> sbx CONTROL_TOTALS    once, last                            -
  *   proxy -> sbx CONTROL_LISTEN    any time after READY; at most one of  -
  *                                  it and CONTROL_SOCKETS is open
  *   proxy -> sbx CONTROL_SOCKETS   the same                              -
@@ -49,6 +50,7 @@ enum control_type {
   CONTROL_ASK,
   CONTROL_ANSWER,
   CONTROL_PARENTS,
+  CONTROL_TOTALS,
 };
 
 enum control_front {
@@ -108,9 +110,17 @@ struct control_denied {
   uint32_t type;
   uint32_t reason; /* enum reason of policy/decide.h */
   uint32_t port; /* 0 where the request named none */
+  uint32_t count; /* how many equal ones this stands for */
   char host[256]; /* as the client named it, canonical where it could be parsed */
   char request[192]; /* what of a request was refused, "POST /path"; empty where the target itself was */
   char fix[512]; /* decide_fix_request(); of a failure the cause, where it is not plain from the reason */
+};
+
+/* What a run that asked for too much has not been told of one by one. */
+struct control_totals {
+  uint32_t type;
+  uint32_t more; /* denials and failures that CONTROL_DENIED has not told */
+  uint32_t unaudited; /* lines that the audit had no room for */
 };
 
 /* Asks whether a target may be reached. */

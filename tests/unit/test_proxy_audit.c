@@ -112,20 +112,32 @@ static void test_long_texts(void **state)
   audit_free(audit);
 }
 
+/* A run has its own share of the file, whatever stands there before; the last line says that it is used up. */
 static void test_ceiling(void **state)
 {
-  const struct audit_record record = { .event = "connect", .via = "http", .reason = REASON_ALLOWED };
+  static char text[1024];
+  const struct audit_record record = {
+    .event = "request", .via = "http", .reason = REASON_ALLOWED, .path = { text, sizeof text }
+  };
   fd_autoclose int fd = make_file(LIMITS_AUDIT_BYTES - 100);
   struct json_object *line;
   struct audit *audit;
+  unsigned count = 0;
+  off_t end;
 
   (void)state;
   assert_int_equal(audit_new(fd, "run", &audit), 0);
-  for (int i = 0; i < 3; i++)
+  for (; audit_missing(audit) == 0; count++) {
+    end = lseek(fd, 0, SEEK_END);
     audit_write(audit, &record);
-  line = read_line(fd, LIMITS_AUDIT_BYTES - 100);
+  }
+  assert_in_range(count, LIMITS_AUDIT_RUN_BYTES / 6500, LIMITS_AUDIT_RUN_BYTES / 6000);
+  line = read_line(fd, end);
   assert_string_equal(member(line, "event"), "audit-full");
   json_object_put(line);
+  audit_write(audit, &record);
+  assert_int_equal(audit_missing(audit), 2);
+  assert_in_range(lseek(fd, 0, SEEK_END), end, end + 200);
   audit_free(audit);
 }
 

@@ -29,7 +29,7 @@ CONTROL_START, CONTROL_READY, CONTROL_FAILED, CONTROL_DENIED = 1, 2, 3, 4
 CONTROL_PARENTS = 10
 FRONT_HTTP = 1
 FRONTS_MAX, RUN_ID_BYTES = 56, 24
-DENIED = struct.Struct("=III256s192s512s")
+DENIED = struct.Struct("=IIII256s192s512s")
 
 V4 = ("203.0.113.10", "203.0.113.11", "203.0.113.12", "203.0.113.53", "10.9.8.7", "169.254.169.254", "100.64.0.1")
 V6 = ("2001:db8::10", "2001:db8::11", "fd00:1::7")
@@ -246,9 +246,9 @@ class Proxy:
         self.control.setblocking(False)
         try:
             while message := self.control.recv(4096):
-                kind, reason, port, host, _, fix = DENIED.unpack(message)
+                kind, reason, port, count, host, _, fix = DENIED.unpack(message)
                 assert kind == CONTROL_DENIED
-                found.append((reason, port, host.split(b"\0")[0].decode(), fix.split(b"\0")[0].decode()))
+                found += [(reason, port, host.split(b"\0")[0].decode(), fix.split(b"\0")[0].decode())] * count
         except BlockingIOError:
             pass
         self.control.settimeout(PATIENCE)
