@@ -51,6 +51,8 @@
 #define LIMITS_PROXY_BYTES (128 * 1024 * 1024) /* held for all connections together, beside what the kernel holds */
 #define LIMITS_ADDRESSES 16 /* addresses of one name that are tried */
 #define LIMITS_NAMES 65536 /* names that have synthetic addresses */
+#define LIMITS_NAMES_LATER 16383 /* the same, of a proxy that takes the place of one that died */
+#define LIMITS_PROXY_STARTS 5 /* a proxy that dies again and again is not replaced for ever */
 #define LIMITS_LISTENERS 1024 /* ports that the proxy asks to be listened on while the command runs */
 #define LIMITS_DENIALS 256 /* distinct denials remembered for the summary */
 #define LIMITS_ASK_QUESTIONS 256 /* distinct questions to the user */

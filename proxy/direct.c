@@ -292,7 +292,7 @@ static void set_target(struct direct *direct, const struct addr *addr, uint16_t 
   direct->port = port;
   host_of_addr(addr, &direct->host);
   stub_restore_name(conn->proxy->stub, &direct->host);
-  direct->verdict = decide_target(conn->proxy->policy, &direct->host, port);
+  direct->verdict = stub_judge_target(conn->proxy->stub, &direct->host, port);
 }
 
 static void expired(void *data)

@@ -98,7 +98,8 @@ static int receive_start(struct program *program, struct err *err)
     return err_set_errno(err, (int)-n, "control: cannot receive");
   }
   if ((size_t)n != sizeof program->start || program->start.type != CONTROL_START ||
-      program->start.front_count > CONTROL_FRONTS_MAX || program->fd_count != program->start.front_count + 2)
+      program->start.front_count > CONTROL_FRONTS_MAX || program->start.generation >= LIMITS_PROXY_STARTS ||
+      program->fd_count != program->start.front_count + 2)
     return err_set(err, EPROTO, "control: the first message is not a well-formed START");
   program->start.run_id[CONTROL_RUN_ID_BYTES - 1] = '\0';
   return 0;
@@ -192,7 +193,7 @@ static int set_up(struct program *program, struct err *err)
     proxy->ask = ask_new(proxy, program->start.ask);
     proxy->inside = inside_new(proxy);
     proxy->notify = notify_new(proxy);
-    proxy->stub = stub_new(proxy, program->start.has_v6);
+    proxy->stub = stub_new(proxy, program->start.has_v6, program->start.generation);
     if (!proxy->ask || !proxy->inside || !proxy->notify || !proxy->stub)
       r = err_set(err, ENOMEM, "out of memory");
   }

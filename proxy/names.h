@@ -17,13 +17,18 @@ struct names_pair {
   struct addr v6;
 };
 
-/* NULL when memory is short. */
-struct names *names_new(void);
+/* generation: how many proxies there were before in this run. Each has numbers of its own, so that an address that one
+ * of them gave never stands for another name: the first LIMITS_NAMES, the others LIMITS_NAMES_LATER. NULL when memory
+ * is short. */
+struct names *names_new(unsigned generation);
 void names_free(struct names *names);
 
 /* The addresses of a canonical name, given now where it has none yet. *ret_fresh tells that.
- * 0; -ENOSPC past LIMITS_NAMES; or -ENOMEM. */
+ * 0; -ENOSPC when all are given; or -ENOMEM. */
 int names_get(struct names *names, const char *name, bool *ret_fresh, struct names_pair *ret_pair);
+
+/* Whether the address is one of those that are given to names, in whatever run or generation. */
+bool names_is_synthetic(const struct addr *addr);
 
 /* The name that a synthetic address stands for; NULL for any other address. Borrowed until names_free(). */
 const char *names_find(const struct names *names, const struct addr *addr);

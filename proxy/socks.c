@@ -251,7 +251,7 @@ static bool take_request(struct socks *socks)
   socks->used += len;
   socks->has_request = true;
   stub_restore_name(proxy->stub, &socks->request.host);
-  socks->verdict = decide_target(proxy->policy, &socks->request.host, socks->request.port);
+  socks->verdict = stub_judge_target(proxy->stub, &socks->request.host, socks->request.port);
   if (socks->conn->over)
     socks->verdict = (struct verdict){ .reason = REASON_LIMIT_CONNECTIONS };
   if (socks->verdict.allow || !ask(socks))

@@ -65,11 +65,12 @@ struct stub {
   struct lookup lookups[LOOKUPS_MAX]; /* the last ones that were denied */
   size_t next_lookup;
   bool has_v6;
+  unsigned generation;
   struct udp *sockets;
   size_t pending;
 };
 
-struct stub *stub_new(struct proxy *proxy, bool has_v6)
+struct stub *stub_new(struct proxy *proxy, bool has_v6, unsigned generation)
 {
   struct stub *stub = mem_calloc(1, sizeof *stub);
 
@@ -77,7 +78,8 @@ struct stub *stub_new(struct proxy *proxy, bool has_v6)
     return NULL;
   stub->proxy = proxy;
   stub->has_v6 = has_v6;
-  stub->names = names_new();
+  stub->generation = generation;
+  stub->names = names_new(generation);
   if (stub->names)
     return stub;
   free(stub);
@@ -110,6 +112,15 @@ void stub_restore_name(const struct stub *stub, struct host *host)
 
   if (name)
     (void)host_parse(span_of(name), NULL, host); /* canonical already */
+}
+
+struct verdict stub_judge_target(const struct stub *stub, const struct host *host, uint16_t port)
+{
+  struct verdict verdict = decide_target(stub->proxy->policy, host, port);
+
+  if (verdict.allow || !stub->generation || host->kind != HOST_ADDR || !names_is_synthetic(&host->addr))
+    return verdict;
+  return (struct verdict){ .reason = REASON_RESOLVE_FAILED, .detail = "the address stands for no name (any more)" };
 }
 
 /* The judgement. */

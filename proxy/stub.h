@@ -9,8 +9,8 @@
 
 struct stub;
 
-/* has_v6: IPv6 addresses are local to the sandbox as well. NULL when memory is short. */
-struct stub *stub_new(struct proxy *proxy, bool has_v6);
+/* has_v6: IPv6 addresses are local to the sandbox as well. generation: as names.h has it. NULL when memory is short. */
+struct stub *stub_new(struct proxy *proxy, bool has_v6, unsigned generation);
 void stub_free(struct stub *stub);
 
 /* Answers on a UDP socket that tells the address of each datagram (netns.h). Takes fd over, also on failure. */
@@ -19,6 +19,10 @@ int stub_add_udp(struct stub *stub, int fd, struct err *err);
 /* A synthetic address as a target becomes the name that it stands for: a client may look a name up itself and then ask
  * a proxy for the address. Any other target stays. */
 void stub_restore_name(const struct stub *stub, struct host *host);
+
+/* decide_target(), but for an address of names that stands for none where another proxy has died: it may be one of that
+ * proxy's. A rule for the address would help nobody. */
+struct verdict stub_judge_target(const struct stub *stub, const struct host *host, uint16_t port);
 
 /* Judges one query and makes the answer. done(data, query, answer) is told, maybe within this call, unless the question
  * is forgotten first. query and its bytes must live until then. Returns an object to forget it by where the answer has

@@ -24,8 +24,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* A proxy that dies again and again is not restarted for ever. */
-#define PROXY_STARTS_MAX 5
 /* How long the proxy may take to write its audit at the end. */
 #define PROXY_STOP_MS 1000
 
@@ -85,6 +83,7 @@ static int send_start(struct proxy *proxy, struct err *err)
   const struct plan_listeners *plan = &proxy->request->plan->listeners;
   struct control_start start = { .type = CONTROL_START,
                                  .has_v6 = proxy->has_v6,
+                                 .generation = proxy->starts - 1,
                                  .parents = has_parents(proxy),
                                  .ask = proxy->request->ask.channel != ASK_NOBODY };
   fd_autoclose int policy = policy_memfd(proxy->grown ? proxy->grown : proxy->request->policy, err);
@@ -268,7 +267,7 @@ void proxy_reaped(struct proxy *proxy, struct summary *summary, int status)
     log_line(LOG_ERROR, SBX_PROXY_NAME " was killed by signal %d; connections through it are cut", WTERMSIG(status));
   else
     log_line(LOG_ERROR, SBX_PROXY_NAME " ended with status %d; connections through it are cut", WEXITSTATUS(status));
-  if (proxy->starts >= PROXY_STARTS_MAX) {
+  if (proxy->starts >= LIMITS_PROXY_STARTS) {
     log_line(LOG_ERROR, SBX_PROXY_NAME " ended %u times; the sandbox has no network from here on", proxy->starts);
     proxy_give_up(proxy);
   }

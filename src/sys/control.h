@@ -70,6 +70,7 @@ struct control_start {
   uint16_t ports[CONTROL_FRONTS_MAX]; /* CONTROL_FRONT_FORWARD and CONTROL_FRONT_PUBLISH only */
   uint32_t has_v6; /* IPv6 addresses are local to the sandbox as well */
   uint32_t parents; /* CONTROL_PARENTS follows */
+  uint32_t generation; /* proxies of this run that died before; below LIMITS_PROXY_STARTS */
   uint32_t ask; /* the user can be asked about a target that no rule names */
   char run_id[CONTROL_RUN_ID_BYTES]; /* names the run in the audit; NUL-terminated */
 };

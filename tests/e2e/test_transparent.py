@@ -1,10 +1,12 @@
 """Programs that know no proxy (F50, F62, F63): names, addresses and ports as they are, judged all the same."""
 import json
+import os
 import socket
 import threading
 
 import pytest
 
+from harness.procs import descendants
 from harness.sbx import PYTHON
 
 # What a program that knows no proxy does. Each word is a step; the answers come as JSON.
@@ -229,6 +231,26 @@ print(json.dumps([first, again]))
     first, again = steps(sbx, code, "--allow", "origin.test", "--allow", "other.test").json
     assert first == again and first[0] == first[2] and not set(first[0]) & set(first[1]), first
     assert all(a.startswith(("198.18.", "2001:2:")) for a in first[0] + first[1]), first
+
+
+def test_address_of_a_proxy_that_died_is_no_other_name(sbx, lab):
+    """What meant A never means B: an address that the next proxy has not given stands for nothing."""
+    code = """
+a = socket.getaddrinfo("origin.test", 7, socket.AF_INET)[0][4][0]
+print("ready", flush=True); sys.stdin.readline()
+b = socket.getaddrinfo("other.test", 7, socket.AF_INET)[0][4][0]
+s = socket.create_connection((a, 7)); s.settimeout(50); s.sendall(b"for origin.test"); print(a != b, attempt(lambda: s.recv(20)))
+s = socket.create_connection((socket.gethostbyname("origin.test"), 7)); s.settimeout(50); s.sendall(b"x"); print(s.recv(9))
+"""
+    process = sbx.start("run", "--allow", "origin.test:7", "--allow", "other.test:7", "--", PYTHON, "-c", CLIENT + code,
+                        stdin=-1)
+    assert process.stdout.readline() == b"ready\n", process.stderr.read1()
+    proxy, = [p for p in descendants(process.pid) if p.name == "sbx-proxy"]
+    os.kill(proxy.pid, 9)
+    out, err = process.communicate(b"\n", timeout=60)
+    assert out == b"True ECONNRESET\nb'x'\n", (out, err)
+    assert b"--allow 198.18" not in err and b"(resolve-failed: " in err, err
+    assert {connection[1] for connection in lab.connections} <= {"192.0.2.10", "2001:db8::10"}
 
 
 def test_wildcards_carry_nothing_out(sbx, lab):

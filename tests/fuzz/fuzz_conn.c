@@ -221,7 +221,7 @@ static void make_proxy(void)
   FUZZ_ASSERT(audit_new(open("/dev/null", O_WRONLY | O_CLOEXEC), "fuzz", &proxy->audit) == 0);
   proxy->ask = ask_new(proxy, false);
   proxy->inside = inside_new(proxy);
-  proxy->stub = stub_new(proxy, true);
+  proxy->stub = stub_new(proxy, true, 0);
   FUZZ_ASSERT(proxy->ask && proxy->inside && proxy->stub);
 }
 

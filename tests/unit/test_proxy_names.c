@@ -22,7 +22,7 @@ static struct names_pair get(struct names *names, const char *name, bool expect_
 
 static void test_pairs(void **state)
 {
-  struct names *names = names_new();
+  struct names *names = names_new(0);
   struct names_pair first = get(names, "a.test", true);
   struct names_pair second = get(names, "b.test", true);
   struct names_pair again = get(names, "a.test", false);
@@ -45,7 +45,7 @@ static void test_other_addresses(void **state)
     "198.18.0.0", "198.18.0.2",    "198.19.0.1",    "198.20.0.1", "199.18.0.1", "0.0.0.1",           "2001:2::",
     "2001:2::2",  "2001:2:0:1::1", "2001:2::1:0:1", "2001:3::1",  "::1",        "::ffff:198.18.0.1", "2001:2::1:1",
   };
-  struct names *names = names_new();
+  struct names *names = names_new(0);
 
   (void)state;
   (void)get(names, "a.test", true);
@@ -57,10 +57,37 @@ static void test_other_addresses(void **state)
   names_free(names);
 }
 
+/* A proxy that takes the place of one that died gives other addresses, however many there were. */
+static void test_generations(void **state)
+{
+  struct names *names = names_new(0);
+  struct names_pair old = get(names, "a.test", true);
+
+  (void)state;
+  names_free(names);
+  for (unsigned generation = 1; generation < LIMITS_PROXY_STARTS; generation++) {
+    struct names_pair pair = { 0 };
+    char name[32];
+
+    names = names_new(generation);
+    assert_null(names_find(names, &old.v4));
+    assert_null(names_find(names, &old.v6));
+    for (unsigned i = 0; i < LIMITS_NAMES_LATER; i++) {
+      snprintf(name, sizeof name, "n%u.test", i);
+      pair = get(names, name, true);
+    }
+    assert_string_equal(names_find(names, &pair.v4), name);
+    assert_int_equal(pair.v4.bytes[1], 19);
+    assert_true(names_is_synthetic(&pair.v4) && names_is_synthetic(&pair.v6));
+    old = pair;
+    names_free(names);
+  }
+}
+
 /* All of them, each found again by either address, none twice, and not one more. */
 static void test_as_many_as_there_may_be(void **state)
 {
-  struct names *names = names_new();
+  struct names *names = names_new(0);
   struct names_pair pair;
   char name[32];
   bool fresh;
@@ -86,6 +113,7 @@ int main(void)
 {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_pairs),
+    cmocka_unit_test(test_generations),
     cmocka_unit_test(test_other_addresses),
     cmocka_unit_test(test_as_many_as_there_may_be),
   };

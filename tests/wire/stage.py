@@ -186,7 +186,7 @@ class Proxy:
         if message is None:
             message = struct.pack("=II", CONTROL_START, 1) + struct.pack(f"={FRONTS_MAX}I", FRONT_HTTP,
                                                                         *[0] * (FRONTS_MAX - 1))
-            message += bytes(2 * FRONTS_MAX) + struct.pack("=III", 1, 0, 0)  # ports, has_v6, parents, ask
+            message += bytes(2 * FRONTS_MAX) + struct.pack("=IIII", 1, 0, 0, 0)  # ports, has_v6, generation ...
             message += b"run-wire".ljust(RUN_ID_BYTES, b"\0")
         fds = array.array("i", [memfd, audit, self.listener.fileno()])
         self.control.sendmsg([message], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, fds)])
