@@ -117,7 +117,7 @@ int inside_listen(struct inside *inside, const struct names_pair *pair, uint16_t
 {
   struct wish *wish;
 
-  if (inside->queued >= QUEUE_MAX || inside->made >= LIMITS_LISTENERS)
+  if (inside->queued >= QUEUE_MAX || inside->made >= inside->proxy->listener_max)
     return -ENOBUFS;
   wish = mem_calloc(1, sizeof *wish);
   if (!wish)

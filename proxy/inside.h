@@ -16,7 +16,7 @@ struct inside *inside_new(struct proxy *proxy);
 void inside_free(struct inside *inside);
 
 /* Asks for a listener of the transparent front on port of both addresses; when it is there, or cannot be had,
- * ready(data) is told, not from within this call. 0; -ENOBUFS past LIMITS_LISTENERS or with too many requests open;
+ * ready(data) is told, not from within this call. 0; -ENOBUFS past proxy->listener_max or with too many requests open;
  * -ENOMEM. */
 int inside_listen(struct inside *inside, const struct names_pair *pair, uint16_t port, void (*ready)(void *data),
                   void *data);

@@ -35,6 +35,7 @@
 /* Descriptors beside those of connections: standard, control, audit, listeners, the loop's, the resolver's. */
 #define OWN_DESCRIPTORS 256
 #define FDS_PER_CONNECTION 2
+#define FDS_PER_LISTENER 2 /* that is made for a name: IPv4 and IPv6 */
 #define END_MS 800 /* less than sbx waits for the end of this program */
 
 struct program {
@@ -167,18 +168,31 @@ static int open_listeners(struct program *program, struct err *err)
   return 0;
 }
 
+/* Names may ask for many listeners, each of them two descriptors for the rest of the run: without a share of their own
+ * they would leave none to accept with, and everything would hang. */
+static void share_descriptors(struct proxy *proxy)
+{
+  size_t have = confine_descriptors(LIMITS_CONNECTIONS * FDS_PER_CONNECTION + LIMITS_LISTENERS * FDS_PER_LISTENER +
+                                    OWN_DESCRIPTORS);
+  size_t spare = have > OWN_DESCRIPTORS + 64 ? have - OWN_DESCRIPTORS : 64;
+
+  proxy->listener_max = spare / 4 / FDS_PER_LISTENER;
+  if (proxy->listener_max > LIMITS_LISTENERS)
+    proxy->listener_max = LIMITS_LISTENERS;
+  proxy->conn_max = (spare - proxy->listener_max * FDS_PER_LISTENER) / FDS_PER_CONNECTION;
+  if (proxy->conn_max > LIMITS_CONNECTIONS)
+    proxy->conn_max = LIMITS_CONNECTIONS;
+}
+
 static int set_up(struct program *program, struct err *err)
 {
   struct proxy *proxy = &program->proxy;
-  size_t descriptors = confine_descriptors(LIMITS_CONNECTIONS * FDS_PER_CONNECTION + OWN_DESCRIPTORS);
   int r = read_policy(program, err);
 
   proxy->control = CONTROL_FD;
   proxy->budget.max = LIMITS_PROXY_BYTES;
   splice_open(&proxy->splice);
-  proxy->conn_max = descriptors > 2 * OWN_DESCRIPTORS ? (descriptors - OWN_DESCRIPTORS) / FDS_PER_CONNECTION : 32;
-  if (proxy->conn_max > LIMITS_CONNECTIONS)
-    proxy->conn_max = LIMITS_CONNECTIONS;
+  share_descriptors(proxy);
   /* Each may try several addresses at once. */
   proxy->reach_max = proxy->conn_max / 4 < LIMITS_DIALS ? proxy->conn_max / 4 : LIMITS_DIALS;
   if (r == 0)

@@ -32,6 +32,7 @@ struct proxy {
   struct budget budget; /* bytes held for all connections */
   struct splice splice; /* for long streams of all connections */
   struct listener *listeners;
+  size_t listener_max; /* that the proxy may ask for */
   struct inside *inside; /* makes more listeners */
   struct stub *stub;
   struct stub_client *stub_clients; /* of the stub over TCP */

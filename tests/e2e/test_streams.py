@@ -137,7 +137,7 @@ def test_idle_tunnels_hold_little(sbx):
 
 # More connections than a limit of 700 open files lets be: the last one asks.
 OVER = """
-held = [socket.create_connection(("127.0.0.1", 3128)) for _ in range(222)]
+held = [socket.create_connection(("127.0.0.1", 3128)) for _ in range(167)]
 for s in held: s.sendall(b"G")
 time.sleep(0.2)
 s = socket.create_connection(("127.0.0.1", 3128))
@@ -157,5 +157,5 @@ def test_limit_on_open_files_is_told(sbx):
         assert "lab page of origin.test" in result.out, result
     else:
         assert result.out.startswith("HTTP/1.1 503 "), result
-        assert "222 connections are open, and the limit on open files (ulimit -Hn) allows no more" in result.out, result
+        assert "167 connections are open, and the limit on open files (ulimit -Hn) allows no more" in result.out, result
         assert "sbx: reached 1x limit-connections (" in result.err, result

@@ -2,6 +2,7 @@
 import json
 import os
 import socket
+import subprocess
 import threading
 
 import pytest
@@ -316,6 +317,23 @@ threads = [threading.Thread(target=one, args=(n,)) for n in range(60)]
 print(bad)
 """
     assert steps(sbx, code, "--allow", "*.wild.test:5432").ok().out == "[]\n"
+
+
+def test_names_leave_descriptors_for_connections(sbx, project):
+    """A listener for each name and port: with a low limit on open files every front still answers, and the limit is told."""
+    code = """
+for n in range(60):
+    try: socket.getaddrinfo("h%d.wild.test" % n, 8081)
+    except OSError: pass
+print(attempt(lambda: tcp("h0.wild.test", 7007, b"x\\n").recv(9)))
+for port, ask in ((3128, b"GET http://origin.test/ HTTP/1.1\\r\\nHost: origin.test\\r\\nConnection: close\\r\\n\\r\\n"), (1080, b"\\5\\1\\0")):
+    print(tcp("127.0.0.1", port, ask).recv(12))
+"""
+    limited = ["prlimit", "--nofile=1024:1024"]
+    raises = subprocess.run([*limited, "prlimit", "--nofile=1025:1025", "true"], capture_output=True).returncode == 0
+    result = steps(sbx, code, "--allow", "*.wild.test:7000-7015", "--allow", "origin.test", prefix=limited)
+    assert result.out.splitlines()[1:] == ["b'HTTP/1.1 200'", "b'\\x05\\x00'"], result
+    assert raises or any("limit-ports" in message for message in result.messages), result
 
 
 @pytest.fixture

@@ -220,6 +220,7 @@ static void make_proxy(void)
   FUZZ_ASSERT(loop_new(&err, &proxy->loop) == 0 && resolve_new(proxy->loop, &err, &proxy->resolve) == 0);
   FUZZ_ASSERT(audit_new(open("/dev/null", O_WRONLY | O_CLOEXEC), "fuzz", &proxy->audit) == 0);
   proxy->ask = ask_new(proxy, false);
+  proxy->listener_max = LIMITS_LISTENERS;
   proxy->inside = inside_new(proxy);
   proxy->stub = stub_new(proxy, true, 0);
   FUZZ_ASSERT(proxy->ask && proxy->inside && proxy->stub);
