@@ -93,6 +93,7 @@ static void serve(struct conn *conn)
   case CONTROL_FRONT_HTTP:
   case CONTROL_FRONT_DNS_UDP:
   case CONTROL_FRONT_DNS_TCP:
+  case CONTROL_FRONT_REFUSED:
   default:
     /* One too many is told at once: who waits for its first bytes lets others wait for an answer. */
     if (conn->over)

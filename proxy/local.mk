@@ -28,6 +28,7 @@ libproxy_a_SOURCES = \
   proxy/loop.c proxy/loop.h \
   proxy/names.c proxy/names.h \
   proxy/notify.c proxy/notify.h \
+  proxy/refused.c proxy/refused.h \
   proxy/parent.c proxy/parent.h \
   proxy/parent_reply.c proxy/parent_reply.h \
   proxy/proxy.h \

@@ -22,6 +22,7 @@
 #include "proxy/inside.h"
 #include "proxy/listener.h"
 #include "proxy/notify.h"
+#include "proxy/refused.h"
 #include "proxy/stub.h"
 #include "sys/control.h"
 #include "sys/scm.h"
@@ -156,10 +157,12 @@ static int open_listeners(struct program *program, struct err *err)
     uint32_t front = program->start.fronts[i];
     int r;
 
-    if (front < CONTROL_FRONT_HTTP || front > CONTROL_FRONT_PUBLISH)
+    if (front < CONTROL_FRONT_HTTP || front > CONTROL_FRONT_REFUSED)
       return err_set(err, EPROTO, "control: front %u is not one of this program's", front);
     if (front == CONTROL_FRONT_DNS_UDP)
       r = stub_add_udp(program->proxy.stub, fd_steal(&program->fds[i + 2]), err);
+    else if (front == CONTROL_FRONT_REFUSED)
+      r = refused_new(&program->proxy, fd_steal(&program->fds[i + 2]), err);
     else
       r = listener_new(&program->proxy, front, program->start.ports[i], fd_steal(&program->fds[i + 2]), err);
     if (r < 0)
@@ -270,6 +273,7 @@ static void run(struct program *program)
   loop_io_watch(program->proxy.control_io, LOOP_READ);
   if (send(CONTROL_FD, &ready, sizeof ready, MSG_NOSIGNAL) == (ssize_t)sizeof ready)
     loop_run(program->proxy.loop);
+  refused_drain(&program->proxy);
   conn_end_all(&program->proxy);
   stub_end_clients(&program->proxy);
   listener_free_all(&program->proxy);
@@ -283,6 +287,7 @@ static void program_free(struct program *program)
   inside_free(program->proxy.inside);
   stub_free(program->proxy.stub);
   listener_free_all(&program->proxy);
+  refused_free_all(&program->proxy);
   loop_io_free(&program->proxy.control_io);
   resolve_free(program->proxy.resolve);
   splice_close(&program->proxy.splice);

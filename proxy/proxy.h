@@ -14,6 +14,7 @@ struct ask;
 struct conn;
 struct inside;
 struct listener;
+struct refused;
 struct notify;
 struct stub;
 struct stub_client;
@@ -32,6 +33,7 @@ struct proxy {
   struct budget budget; /* bytes held for all connections */
   struct splice splice; /* for long streams of all connections */
   struct listener *listeners;
+  struct refused *refused; /* hears of what the kernel refuses */
   size_t listener_max; /* that the proxy may ask for */
   struct inside *inside; /* makes more listeners */
   struct stub *stub;

@@ -302,6 +302,12 @@ static struct netns_socket socket_of(const struct plan_listener *listener)
 {
   struct netns_socket made = { .type = listener->udp ? SOCK_DGRAM : SOCK_STREAM, .fd = -1 };
 
+  if (listener->front == CONTROL_FRONT_REFUSED) {
+    made.refusals = true;
+    made.address.any.sa_family = listener->family == ADDR_V6 ? AF_INET6 : AF_INET;
+    return made;
+  }
+
   if (listener->family == ADDR_V6) {
     made.both = listener->any && !listener->udp;
     made.optional = !made.both;

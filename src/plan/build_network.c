@@ -90,6 +90,16 @@ static int add_udp(struct plan *plan, enum addr_family family, struct err *err)
              err);
 }
 
+/* What nobody listens on is refused without a question; it is told all the same. */
+static int add_refused(struct plan *plan, struct err *err)
+{
+  struct plan_listener listener = { .front = CONTROL_FRONT_REFUSED, .any = true, .family = ADDR_V4 };
+  int r = add(plan, &listener, err);
+
+  listener.family = ADDR_V6;
+  return r < 0 ? r : add(plan, &listener, err);
+}
+
 static int add_forward(struct plan *plan, uint16_t port, uint16_t host_port, struct err *err)
 {
   const struct addr *const ends[] = { &loopback_v4, &loopback_v6 };
@@ -214,6 +224,8 @@ int build_network(const struct policy *policy, struct err *err, struct plan *pla
     r = add_udp(plan, ADDR_V6, err);
   if (r == 0)
     r = add_any(plan, CONTROL_FRONT_DNS_TCP, DNS_PORT, err);
+  if (r == 0)
+    r = add_refused(plan, err);
   for (size_t i = 0; i < MEM_COUNT(explained) && r == 0; i++)
     r = add_any(plan, CONTROL_FRONT_TRANSPARENT, explained[i], err);
   for (size_t i = 0; i < MEM_COUNT(asked) && r == 0 && plan->ask; i++)

@@ -34,6 +34,7 @@ static const char *use_of(const struct plan_listener *listener)
   case CONTROL_FRONT_DNS_UDP:
   case CONTROL_FRONT_DNS_TCP:
   case CONTROL_FRONT_PUBLISH:
+  case CONTROL_FRONT_REFUSED:
     break;
   }
   return "is listened on for a rule with a prefix of addresses or one for the loopback";

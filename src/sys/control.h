@@ -61,6 +61,7 @@ enum control_front {
   CONTROL_FRONT_DNS_TCP,
   CONTROL_FRONT_FORWARD, /* a port of the host's loopback: ports has which */
   CONTROL_FRONT_PUBLISH, /* listens on the host's loopback; a port of the sandbox's: ports has which */
+  CONTROL_FRONT_REFUSED, /* listens for nothing: hears what the kernel has refused (netns.h) */
 };
 
 struct control_start {

@@ -7,15 +7,24 @@
  *
  * A route "local default dev lo" needs `lo` to be up, and bubblewrap fails when it is up before it does that itself: so
  * we wait for it. Sockets on the wildcard address need not wait.
+ *
+ * A connection to a port that nobody listens on is refused by the kernel, which asks nobody and tells nobody but the
+ * client. To know of it there is a packet socket on `lo` with a filter for the resets that answer a SYN (RFC 9293,
+ * 3.10.7.1: RST and ACK, sequence number 0). A program that tries its own loopback until its server is up is no matter.
  */
 #include "sys/netns.h"
 
 #include "base/fd.h"
+#include "base/mem.h"
 #include "sys/rtnl.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/if_ether.h>
+#include <linux/if_packet.h>
 #include <linux/nsfs.h>
+#include <net/if.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -113,6 +122,45 @@ static bool prepare(int fd, const struct netns_socket *wanted, bool v6)
   return v6 ? set_on(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO) : set_on(fd, IPPROTO_IP, IP_PKTINFO);
 }
 
+/* clang-format off */
+static const struct sock_filter refusals_v4[] = {
+  BPF_STMT(BPF_LD | BPF_B | BPF_ABS, 9), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, IPPROTO_TCP, 0, 10),
+  BPF_STMT(BPF_LD | BPF_H | BPF_ABS, 6), BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, 0x1fff, 8, 0), /* a later fragment */
+  BPF_STMT(BPF_LD | BPF_B | BPF_ABS, 12), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 127, 6, 0), /* from 127.0.0.0/8 */
+  BPF_STMT(BPF_LDX | BPF_B | BPF_MSH, 0),
+  BPF_STMT(BPF_LD | BPF_H | BPF_IND, 12), BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, 0x0004, 0, 3), /* RST */
+  BPF_STMT(BPF_LD | BPF_W | BPF_IND, 4), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 1),
+  BPF_STMT(BPF_RET | BPF_K, NETNS_REFUSAL_BYTES),
+  BPF_STMT(BPF_RET | BPF_K, 0),
+};
+static const struct sock_filter refusals_v6[] = {
+  BPF_STMT(BPF_LD | BPF_B | BPF_ABS, 6), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, IPPROTO_TCP, 0, 9),
+  BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 8), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 2),
+  BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 20), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 1, 5, 0), /* from ::1 */
+  BPF_STMT(BPF_LD | BPF_H | BPF_ABS, 52), BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, 0x0004, 0, 3), /* RST */
+  BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 44), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 1),
+  BPF_STMT(BPF_RET | BPF_K, NETNS_REFUSAL_BYTES),
+  BPF_STMT(BPF_RET | BPF_K, 0),
+};
+/* clang-format on */
+
+static int hear_refusals(bool v6)
+{
+  struct sock_filter filter[MEM_COUNT(refusals_v4)];
+  struct sock_fprog program = { .len = v6 ? MEM_COUNT(refusals_v6) : MEM_COUNT(refusals_v4), .filter = filter };
+  struct sockaddr_ll lo = { .sll_family = AF_PACKET,
+                            .sll_protocol = htons(v6 ? ETH_P_IPV6 : ETH_P_IP),
+                            .sll_ifindex = (int)if_nametoindex("lo") };
+  /* Of no protocol: nothing comes before the filter stands. */
+  int fd = socket(AF_PACKET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+  memcpy(filter, v6 ? refusals_v6 : refusals_v4, program.len * sizeof *filter);
+  if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program) < 0 ||
+      !set_on(fd, SOL_SOCKET, SO_LOCK_FILTER) || bind(fd, (const struct sockaddr *)&lo, sizeof lo) < 0)
+    fd_close(&fd);
+  return fd;
+}
+
 static int make(const struct netns_socket *wanted)
 {
   struct sockaddr_in v4 = { .sin_family = AF_INET, .sin_addr = { htonl(INADDR_ANY) } };
@@ -143,8 +191,8 @@ static int make_all(struct helper *helper)
   for (size_t i = 0; i < helper->count; i++) {
     struct netns_socket *wanted = &helper->sockets[i];
 
-    wanted->fd = make(wanted);
-    if (wanted->fd < 0 && !(wanted->optional && (errno == EAFNOSUPPORT || errno == EADDRNOTAVAIL)))
+    wanted->fd = wanted->refusals ? hear_refusals(wanted->address.any.sa_family == AF_INET6) : make(wanted);
+    if (wanted->fd < 0 && !wanted->refusals && !(wanted->optional && (errno == EAFNOSUPPORT || errno == EADDRNOTAVAIL)))
       return fail(helper, wanted->unbound ? "socket" : "listen");
   }
   return 0;

@@ -18,6 +18,8 @@ struct netns {
 
 #define NETNS_INIT { .userns = -1, .net = -1 }
 
+#define NETNS_REFUSAL_BYTES 64
+
 struct netns_socket {
   int type; /* SOCK_STREAM: listens; SOCK_DGRAM: tells the address each datagram was sent to (IP_PKTINFO) */
   union {
@@ -25,6 +27,10 @@ struct netns_socket {
     struct sockaddr_in v4;
     struct sockaddr_in6 v6; /* only IPv6, unless both */
   } address;
+  /* Neither of these two: hears which TCP connections the kernel there has refused to other addresses than the
+   * loopback's, as the first NETNS_REFUSAL_BYTES of each reset, from its IP header on. Only the family counts. Left out
+   * (fd -1) where it cannot be had. */
+  bool refusals;
   bool unbound; /* of SOCK_STREAM: does not listen and has no address; for connect(2). Only the family counts */
   bool both; /* an IPv6 wildcard that takes IPv4 as well; IPv4 alone where the kernel has no IPv6 */
   bool optional; /* left out (fd -1) where the namespace has no such address family or address */

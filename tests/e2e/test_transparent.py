@@ -209,6 +209,38 @@ print(set(answers))
     assert lab.connections == []
 
 
+def test_refused_ports_are_told(sbx, project):
+    """P10, N2: the kernel refuses what nobody listens on, and summary and audit have the reason and what to type."""
+    path = project.home + "/audit.jsonl"
+    code = """
+print({attempt(lambda: tcp(host, port)) for host, port in
+       (("origin.test", 22), ("198.51.100.66", 22), ("2001:db8::66", 5432), ("many.wild.test", 9000), ("127.0.0.1", 8123),
+        ("::1", 8123), ("localhost", 8123))})
+for family in (socket.AF_INET6, socket.AF_INET): attempt(lambda: tcp("other.test", 22, family=family))
+"""
+    result = steps(sbx, code, "--allow", "origin.test", "--allow", "other.test", "--allow", "*.wild.test:8000-9000",
+                   "--audit", path)
+    assert result.out == "{'ECONNREFUSED'}\n", result
+    told = {word: m for m in result.messages for word in ("origin.test:22", "198.51.100.66:22", "2001:db8::66",
+                                                          "other.test:22", "limit-ports") if word in m}
+    assert len(told) == len(result.messages) == 5, result
+    assert "port-not-allowed" in told["origin.test:22"] and "--allow origin.test:22 ..." in told["origin.test:22"], result
+    assert "denied 1x other.test:22" in told["other.test:22"], result  # both addresses of a name are one connection
+    assert "(not-allowed: " in told["198.51.100.66:22"] and "--allow 198.51.100.66:22 ..." in told["198.51.100.66:22"]
+    assert "--allow [2001:db8::66]:5432 ..." in told["2001:db8::66"], result
+    with open(path) as file:
+        lines = [json.loads(line) for line in file]
+    assert {(n["via"], n["event"], n["verdict"]) for n in lines} == {("transparent", "connect", "deny")}, lines
+    assert not any(n.get("host") in ("localhost", "127.0.0.1", "::1") for n in lines), lines
+
+
+def test_many_refused_connections(sbx):
+    """They are told or counted, and nothing hangs."""
+    code = "print(len([1 for n in range(20000) if attempt(lambda: tcp('198.51.100.66', 2000 + n % 50)) == 'ECONNREFUSED']))"
+    result = steps(sbx, code, "--allow", "origin.test").ok()
+    assert result.out == "20000\n" and len(result.messages) == 50, result
+
+
 def test_udp_is_refused_at_once(sbx, lab):
     """P2: whatever the rules say of TCP."""
     code = """
