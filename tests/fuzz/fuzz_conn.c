@@ -23,6 +23,7 @@
 #include "proxy/conn.h"
 #include "proxy/http_head.h"
 #include "proxy/inside.h"
+#include "proxy/notify.h"
 #include "proxy/stub.h"
 #include "proxy/tls_hello.h"
 #include "sys/rtnl.h"
@@ -202,6 +203,17 @@ static struct policy *make_policy(void)
   return policy;
 }
 
+/* sbx answers nothing here; what it is to be told finds room again. */
+static void on_control(void *data, unsigned events)
+{
+  struct proxy *proxy = data;
+
+  if (!(events & LOOP_WRITE))
+    return;
+  inside_flush(proxy->inside);
+  (void)notify_flush(proxy->notify);
+}
+
 static void make_proxy(void)
 {
   struct proxy *proxy = &world.proxy;
@@ -222,8 +234,10 @@ static void make_proxy(void)
   proxy->ask = ask_new(proxy, false);
   proxy->listener_max = LIMITS_LISTENERS;
   proxy->inside = inside_new(proxy);
+  proxy->notify = notify_new(proxy);
   proxy->stub = stub_new(proxy, true, 0);
-  FUZZ_ASSERT(proxy->ask && proxy->inside && proxy->stub);
+  FUZZ_ASSERT(proxy->ask && proxy->inside && proxy->notify && proxy->stub);
+  FUZZ_ASSERT(loop_io_new(proxy->loop, proxy->control, on_control, proxy, &proxy->control_io) == 0);
 }
 
 /* Before main, and so before libFuzzer has threads: a user namespace is made by a process of one thread only. */
