@@ -47,7 +47,6 @@
 #include <unistd.h>
 
 #define BWRAP_ARGS_BYTES (64 * 1024 * 1024)
-#define BWRAP_FDS_MAX 128
 #define OUT_OF_MEMORY(err) err_set((err), ENOMEM, "out of memory")
 
 struct engine_own {
@@ -63,7 +62,7 @@ struct engine_own {
 
 /* What bubblewrap inherits. */
 struct launch {
-  struct spawn_fd fds[BWRAP_FDS_MAX];
+  struct spawn_fd fds[SPAWN_FDS_MAX];
   size_t count;
   int ends[4]; /* of pipes; ours to close when it has them */
   size_t end_count;
@@ -77,7 +76,7 @@ static void launch_free(struct launch *launch)
 
 static int inherit(struct launch *launch, int fd)
 {
-  if (launch->count == BWRAP_FDS_MAX)
+  if (launch->count == SPAWN_FDS_MAX)
     return -E2BIG;
   launch->fds[launch->count++] = (struct spawn_fd){ .from = fd, .to = fd };
   return 0;

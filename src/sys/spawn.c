@@ -12,7 +12,7 @@
  *   5. session, Landlock, descriptors, signals: nothing of the caller's stays
  *   6. execve
  *
- * clone(2) is called bare: the C library's fork(3) cannot be given namespaces. The child Mustn't allocate, take locks,
+ * clone(2) is called bare: the C library's fork(3) cannot be given namespaces. The child must not allocate, take locks,
  * or touch stdio, and asks the kernel, not the library, who it is.
  */
 #include "sys/spawn.h"
@@ -101,8 +101,9 @@ static void reset_signals(void)
  * number, then into place. */
 static bool place_fds(const struct spawn *spawn, int *report)
 {
-  int moved[64];
+  int moved[SPAWN_FDS_MAX];
   int beyond = 3;
+  int kept;
 
   if (spawn->fd_count > MEM_COUNT(moved)) {
     errno = E2BIG;
@@ -112,9 +113,10 @@ static bool place_fds(const struct spawn *spawn, int *report)
     if (spawn->fds[i].to >= beyond)
       beyond = spawn->fds[i].to + 1;
   }
-  *report = fcntl(*report, F_DUPFD_CLOEXEC, beyond);
-  if (*report < 0)
-    return false;
+  kept = fcntl(*report, F_DUPFD_CLOEXEC, beyond);
+  if (kept < 0)
+    return false; /* which has to be reported */
+  *report = kept;
   for (size_t i = 0; i < spawn->fd_count; i++) {
     moved[i] = spawn->fds[i].from;
     if (spawn->fds[i].from == spawn->fds[i].to)

@@ -12,6 +12,8 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+#define SPAWN_FDS_MAX 128
+
 struct spawn_fd {
   int from; /* our descriptor */
   int to; /* its number in the program; may equal from */
@@ -22,7 +24,7 @@ struct spawn {
   char *const *argv; /* NULL-terminated */
   char *const *envp; /* NULL-terminated */
   const struct spawn_fd *fds;
-  size_t fd_count;
+  size_t fd_count; /* at most SPAWN_FDS_MAX */
   /* Kernel-held lifetime: the program is pid 1 of a pid namespace of its own (in a user namespace that maps the caller
    * to itself). It ignores every signal but SIGKILL from here, and when it dies the kernel kills all below it. */
   bool guard;

@@ -6,6 +6,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -70,7 +71,7 @@ struct child {
 static int start(const char *mode, struct spawn spawn, struct err *err, struct child *ret_child)
 {
   char *const argv[] = { self, strdup(mode), NULL };
-  struct spawn_fd fds[8];
+  struct spawn_fd fds[SPAWN_FDS_MAX + 3];
   int in[2];
   int out[2];
   int r;
@@ -398,6 +399,28 @@ static void test_failures(void **state)
   }
 }
 
+/* A start that fails in moving the pipe over which it would say so. */
+static void test_failure_is_reported(void **state)
+{
+  static struct spawn_fd beyond[] = { { 1, 500 } };
+  static struct spawn_fd many[SPAWN_FDS_MAX + 1];
+  struct spawn spawn = plain;
+  struct rlimit old;
+  struct rlimit low;
+
+  (void)state;
+  assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
+  low = (struct rlimit){ .rlim_cur = 400, .rlim_max = old.rlim_max };
+  assert_int_equal(setrlimit(RLIMIT_NOFILE, &low), 0);
+  spawn.fds = beyond;
+  spawn.fd_count = 1;
+  expect_failure(spawn, -EINVAL, "descriptors");
+  assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
+  spawn.fds = many;
+  spawn.fd_count = MEM_COUNT(many);
+  expect_failure(spawn, -E2BIG, "descriptors");
+}
+
 static void test_joins_the_cgroup(void **state)
 {
   buf_autofree struct buf out = BUF_INIT(65536);
@@ -444,6 +467,7 @@ int main(int argc, char **argv)
     cmocka_unit_test(test_guard),
     cmocka_unit_test(test_dies_with_the_caller),
     cmocka_unit_test(test_failures),
+    cmocka_unit_test(test_failure_is_reported),
     cmocka_unit_test(test_joins_the_cgroup),
     cmocka_unit_test(test_close_inherited),
   };
