@@ -142,6 +142,13 @@ def canonical(policy):
     return subprocess.run([program], input=json.dumps(policy).encode(), stdout=subprocess.PIPE, check=True).stdout
 
 
+def start_message_of(front=FRONT_HTTP, count=1, parents=0, generation=0):
+    """struct control_start of sys/control.h, with one front."""
+    message = struct.pack("=II", CONTROL_START, count) + struct.pack(f"={FRONTS_MAX}I", front, *[0] * (FRONTS_MAX - 1))
+    message += bytes(2 * FRONTS_MAX) + struct.pack("=IIII", 1, parents, generation, 0)  # ports, has_v6 ... ask
+    return message + b"run-wire".ljust(RUN_ID_BYTES, b"\0")
+
+
 class Proxy:
     """A running sbx-proxy. address is where its HTTP front listens."""
 
@@ -184,10 +191,7 @@ class Proxy:
         os.lseek(memfd, 0, os.SEEK_SET)
         audit = os.open(self.audit.name, os.O_WRONLY | os.O_APPEND)
         if message is None:
-            message = struct.pack("=II", CONTROL_START, 1) + struct.pack(f"={FRONTS_MAX}I", FRONT_HTTP,
-                                                                        *[0] * (FRONTS_MAX - 1))
-            message += bytes(2 * FRONTS_MAX) + struct.pack("=IIII", 1, 0, 0, 0)  # ports, has_v6, generation ...
-            message += b"run-wire".ljust(RUN_ID_BYTES, b"\0")
+            message = start_message_of()
         fds = array.array("i", [memfd, audit, self.listener.fileno()])
         self.control.sendmsg([message], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, fds)])
         os.close(memfd)
