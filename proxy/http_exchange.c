@@ -240,14 +240,22 @@ static void take_final(struct http *http, const struct http_head *head, size_t l
     http_drop(http, &http->origin_in, len);
 }
 
-/* To the command this status would mean that its own proxy wants a password. */
-static void fail_parent_auth(struct http *http)
+/* Whether the answer is the parent's own and is kept from the command. A 407 would mean there that our proxy wants a
+ * password. squid's error pages hold the request that it got, and before 7.2 the login with it (CVE-2025-62168). To
+ * search answers for the login would be no better: a hostile origin could try passwords on the search. */
+static bool is_of_parent(const struct http *http, const struct http_head *head)
+{
+  return http->origin_parent &&
+         (head->status == 407 || (http->origin_parent->has_login && http_head_find(head, "x-squid-error", NULL)));
+}
+
+static void fail_parent(struct http *http, unsigned status)
 {
   buf_autofree struct buf cause = BUF_INIT(REACH_CAUSE_BYTES);
 
   upstream_print(http->origin_parent, &cause);
-  buf_append_str(&cause, ": it answered 407");
-  http_fail(http, REASON_PARENT_AUTH, cause.data);
+  buf_printf(&cause, ": it answered %u", status);
+  http_fail(http, status == 407 ? REASON_PARENT_AUTH : REASON_PARENT_REFUSED, cause.data);
 }
 
 static void take_response(struct http *http, size_t len)
@@ -264,8 +272,8 @@ static void take_response(struct http *http, size_t len)
     r = err_set(&err, EBADMSG, "it is chunked, which a client of HTTP/1.0 cannot read");
   if (r < 0)
     http_fail(http, REASON_BAD_RESPONSE, err.message);
-  else if (http->origin_parent && head.status == 407)
-    fail_parent_auth(http);
+  else if (is_of_parent(http, &head))
+    fail_parent(http, head.status);
   else if (head.status < 200)
     take_interim(http, &head, len);
   else

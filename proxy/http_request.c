@@ -39,7 +39,7 @@ void http_request_note(struct http *http, const struct http_head *head, const st
   }
   /* A path that is cut here is one byte too long to be judged. */
   buf_append(&http->label, span_sub(path, 0, HTTP_LABEL_BYTES + 1));
-  http->parent = http_exchange_parent(http);
+  http->parent = http_rewrite_is_reflected(head) ? NULL : http_exchange_parent(http);
   http_rewrite_request(head, target, http->parent, &http->request);
 }
 

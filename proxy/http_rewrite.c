@@ -80,6 +80,12 @@ bool http_rewrite_wants_upgrade(const struct http_head *head)
          http_head_lists(head, "connection", SPAN("upgrade")) && http_rewrite_is_websocket(head);
 }
 
+bool http_rewrite_is_reflected(const struct http_head *head)
+{
+  return span_equal_nocase(head->method, SPAN("TRACE")) || span_equal_nocase(head->method, SPAN("TRACK")) ||
+         http_head_find(head, "max-forwards", NULL);
+}
+
 /* Fields that override what the request line says. */
 static const char *const override_fields[] = {
   "x-http-method", "x-http-method-override", "x-method-override", "x-original-url", "x-rewrite-url",

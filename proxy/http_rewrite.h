@@ -25,6 +25,10 @@ bool http_rewrite_is_websocket(const struct http_head *head);
  * requests or a ClientHello could follow unjudged (h2c, TLS/1.2). */
 bool http_rewrite_wants_upgrade(const struct http_head *head);
 
+/* Whether a proxy on the way may answer the request itself, and with what it was asked: TRACE, TRACK, and what
+ * Max-Forwards counts down (RFC 9110, 7.6.2 and 9.3.8). A parent would send back the login that it was given. */
+bool http_rewrite_is_reflected(const struct http_head *head);
+
 /* What a rule on methods or paths could not see through: a field by which some servers take another method or path than
  * the request line's, or an upgrade to anything but WebSocket, after which requests could follow unseen. A static text,
  * or NULL. */

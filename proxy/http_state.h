@@ -141,7 +141,7 @@ void http_drop(struct http *http, struct buf *in, size_t count);
 
 /* The parent proxy that gets the request as it is, in absolute-form; or NULL. Many refuse CONNECT to other ports than
  * 443, and serve http:// URLs only when they see the request. One that asks for another protocol is better off in a
- * tunnel, which no parent has to understand. */
+ * tunnel, which no parent has to understand; and what http_rewrite_is_reflected() must be in one. */
 const struct upstream *http_exchange_parent(const struct http *http);
 /* Whether the connection that is open serves the request too. */
 bool http_exchange_serves(const struct http *http);

@@ -1,5 +1,6 @@
 """The proxy that the host has to use (F60): every front through every kind of parent, with its login, and what it says
 when it fails. The login is nowhere inside."""
+import base64
 import json
 import os
 import socket
@@ -287,6 +288,38 @@ print([word for word in secrets if word in text], "lab" in text, "192.0.2.80" in
 """
     result = steps(sbx, code, *ALLOW, "--allow", "nosuch.test", env={"HTTP_PROXY": url("http"), "HTTPS_PROXY": url("http"), "ALL_PROXY": url("http")})
     assert result.ok().out == "[] True False\n", result
+
+
+@pytest.mark.parametrize("line, field", [("TRACE", "X: y"), ("TRACE", "Max-Forwards: 0"), ("trace", "X: y"), ("TRACK", "X: y"),
+                                         ("OPTIONS", "Max-Forwards: 0"), ("GET", "max-forwards: 0"), ("GET", "Max-Forwards: 1")])
+def test_a_parent_does_not_echo_the_login(sbx, lab, parents, line, field):
+    """P3: what a proxy may answer by itself, with what it was asked, is never a request to the parent."""
+    parent = parents("http", (USER, PASSWORD))
+    code = f"""
+s = socket.create_connection(("127.0.0.1", 3128)); s.settimeout(60)
+s.sendall(b"{line} http://origin.test/echo HTTP/1.1\\r\\nHost: origin.test\\r\\n{field}\\r\\n\\r\\n"); print(s.recv(65536)[:12])
+print(http("http://origin.test/"), end="")
+"""
+    result = steps(sbx, code, *ALLOW, env={"http_proxy": url("http")})
+    assert result.ok().out.endswith("lab page of origin.test\n"), result
+    assert parent.asked == [("CONNECT", "origin.test:80"), ("GET", "http://origin.test/")]
+    assert [r.method for r in lab.requests] == [line, "GET"] and lab.requests[0].get(field.split(":")[0]), lab.requests
+
+
+def test_error_pages_of_a_parent(sbx, parents):
+    """P3: squid's show the request, and the login with it. Ours takes its place."""
+    login = base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
+    code = """
+s = socket.create_connection(("127.0.0.1", 3128)); s.settimeout(60)
+s.sendall(b"GET http://nosuch.test/ HTTP/1.1\\r\\nHost: x\\r\\nConnection: close\\r\\n\\r\\n"); print(b"".join(iter(lambda: s.recv(65536), b"")))
+"""
+    parent = parents("http", (USER, PASSWORD))
+    result = steps(sbx, code, "--allow", "nosuch.test", env={"http_proxy": url("http")})
+    assert parent.asked == [("GET", "http://nosuch.test/")]
+    assert login[:8] not in result.out and "parent-refused" in result.out and "it answered 503" in result.out, result
+    parent.login = None  # one that wants no login can show none: its page is passed on
+    result = steps(sbx, code, "--allow", "nosuch.test", env={"http_proxy": url("http", "")})
+    assert "503 No" in result.out and "nosuch.test" in result.out, result
 
 
 def test_the_login_is_not_shown(sbx, project):

@@ -4,6 +4,7 @@ import base64
 import ipaddress
 import socket
 import threading
+from urllib.parse import quote
 
 from lab.origin import Connection, Request
 
@@ -37,7 +38,8 @@ def relay(client, origin, held):
 
 class Parent:
     """names: {name: address}. login: (user, password) or None. asked: (kind, target) of every request that was let in;
-    logins: what came as one. say: bytes to answer instead of anything else. tunnel_ports: CONNECT to others is a 403."""
+    logins: what came as one. say: bytes to answer instead of anything else. tunnel_ports: CONNECT to others is a 403.
+    An HTTP parent answers TRACE, and what must not go further, with what it was asked, and shows it on its error pages."""
 
     def __init__(self, servers, address, port, names, login=None):
         self.names, self.login = names, login
@@ -67,11 +69,12 @@ class HttpParent(Parent):
             if self.say is not None:
                 stream.sendall(self.say)
                 return
+            request = Request(raw, connection)
             try:
-                if not self.answer(connection, Request(raw, connection)):
+                if not self.answer(connection, request):
                     return
             except Refused as refused:
-                stream.sendall(f"HTTP/1.1 {refused.code} No\r\nContent-Length: 0\r\n\r\n".encode())
+                connection.answer(quote(raw).encode(), f"{refused.code} No", ["X-Squid-Error: ERR_LAB 0"])
 
     def admit(self, request):
         given = request.get("proxy-authorization")
@@ -92,6 +95,9 @@ class HttpParent(Parent):
             relay(connection.stream, origin, connection.held)
             return False
         self.asked.append((request.method, request.target))
+        if request.method.upper() in ("TRACE", "TRACK") or request.get("max-forwards") == "0":
+            connection.answer(request.raw, kind="message/http")
+            return True
         authority, slash, path = request.target.removeprefix("http://").partition("/")
         host, _, port = authority.partition(":")
         origin = self.dial(host, int(port or 80), "503")

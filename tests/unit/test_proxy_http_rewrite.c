@@ -35,6 +35,26 @@ static void test_request(void **state)
   check_request("OPTIONS http://a.test/ HTTP/1.1\r\nHost: x\r\n\r\n", "OPTIONS / HTTP/1.1\r\nHost: a.test\r\n\r\n");
 }
 
+static bool is_reflected(const char *text)
+{
+  struct http_head head;
+
+  parse(text, &head);
+  return http_rewrite_is_reflected(&head);
+}
+
+static void test_reflected(void **state)
+{
+  (void)state;
+  assert_true(is_reflected("TRACE http://a.test/ HTTP/1.1\r\nHost: a.test\r\n\r\n"));
+  assert_true(is_reflected("trace http://a.test/ HTTP/1.1\r\nHost: a.test\r\n\r\n"));
+  assert_true(is_reflected("TRACK http://a.test/ HTTP/1.1\r\nHost: a.test\r\n\r\n"));
+  assert_true(is_reflected("OPTIONS http://a.test/ HTTP/1.1\r\nHost: a.test\r\nMAX-FORWARDS: 0\r\n\r\n"));
+  assert_true(is_reflected("GET http://a.test/ HTTP/1.1\r\nHost: a.test\r\nMax-Forwards:\r\n\r\n"));
+  assert_false(is_reflected("OPTIONS http://a.test/ HTTP/1.1\r\nHost: a.test\r\n\r\n"));
+  assert_false(is_reflected("TRACER http://a.test/ HTTP/1.1\r\nHost: a.test\r\n\r\n"));
+}
+
 /* F61 */
 static void test_hop_by_hop(void **state)
 {
@@ -181,8 +201,8 @@ static void test_targets(void **state)
 int main(void)
 {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_request),  cmocka_unit_test(test_hop_by_hop), cmocka_unit_test(test_checks),
-    cmocka_unit_test(test_response), cmocka_unit_test(test_targets),
+    cmocka_unit_test(test_request), cmocka_unit_test(test_reflected), cmocka_unit_test(test_hop_by_hop),
+    cmocka_unit_test(test_checks),  cmocka_unit_test(test_response),  cmocka_unit_test(test_targets),
   };
 
   return cmocka_run_group_tests(tests, NULL, NULL);
