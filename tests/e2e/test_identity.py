@@ -195,7 +195,7 @@ for line in {lines}:
     assert lab.requests == []
 
 
-OTHERS = {6379: ("PING\\r\\n", "+PONG\\r\\n"), 11211: ("get x\\r\\n", "END\\r\\n"), 5433: ("\\0\\0\\0\\x08\\4\\xd2\\x16\\x2f", "S"),
+OTHERS = {6380: ("PING\\r\\n", "+PONG\\r\\n"), 11211: ("get x\\r\\n", "END\\r\\n"), 5433: ("\\0\\0\\0\\x08\\4\\xd2\\x16\\x2f", "S"),
           9418: ("002egit-upload-pack /p.git\\0host=other.test\\0", "0000"), 4222: ("CONNECT {}\\r\\n", "+OK\\r\\n"), 554: (
               "OPTIONS rtsp://other.test/ RTSP/1.0\\r\\n", "RTSP/1.0 200 OK\\r\\n"), 6667: ("NICK x\\r\\n", ":x 001\\r\\n"),
           2222: ("SSH-2.0-x y\\r\\n", "SSH-2.0-z\\r\\n"), 3690: ("( 2 ( ) 16:svn://other.test ) ", "( success )")}
