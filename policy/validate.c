@@ -314,16 +314,28 @@ static int validate_unique_all(struct policy *policy)
   return r < 0 ? r : validate_unique((char *)policy->env_set.items, &policy->env_set.count, &env_list);
 }
 
+static bool validate_is_about_loopback(const struct policy_rule *rule)
+{
+  static const struct host loopback[] = {
+    { .kind = HOST_NAME, .name = "localhost" },
+    { .kind = HOST_ADDR, .addr = { .family = ADDR_V4, .bytes = { 127, 0, 0, 1 } } },
+    { .kind = HOST_ADDR, .addr = { .family = ADDR_V6, .bytes = { [15] = 1 } } },
+  };
+
+  for (size_t i = 0; i < MEM_COUNT(loopback); i++)
+    if (rule_covers_inside(rule, &loopback[i]))
+      return true;
+  return false;
+}
+
 /* A port that is handed in whole, and a deny rule on some of its requests: nobody could hold that rule. */
 static int validate_forward(const struct policy *policy, struct err *err)
 {
-  static const struct host localhost = { .kind = HOST_NAME, .name = "localhost" };
-
   for (size_t i = 0; i < policy->forward.count; i++) {
     for (size_t j = 0; j < policy->deny.count; j++) {
       const struct policy_rule *rule = &policy->deny.items[j];
       uint16_t port = policy->forward.items[i].host_port;
-      if (!rule_is_whole(rule) && rule_covers_host(rule, &localhost) && rule_covers_port(rule, port))
+      if (!rule_is_whole(rule) && validate_is_about_loopback(rule) && rule_covers_port(rule, port))
         return err_set(err, EINVAL,
                        "%s:%u: %s: a rule on requests to port %u of localhost, which network.forward hands in whole; "
                        "allow \"localhost:%u\" instead of the forward, or deny \"localhost:%u\"",

@@ -180,7 +180,7 @@ static void go_on(struct direct *direct)
                                 .route = direct->reached.route,
                                 .fd = direct->reached.fd,
                                 .begun_ns = direct->begun_ns,
-                                .blind = direct->blind };
+                                .blind = direct->blind && !direct->reached.verdict.request_rule };
 
   if (start.fd < 0) {
     direct->verdict = direct->reached.verdict;
@@ -276,7 +276,7 @@ static void set_loopback(struct direct *direct, const struct addr *addr, uint16_
   else if (!direct->verdict.allow && direct->verdict.reason != REASON_DENY_RULE &&
            addr_class_outer(addr) == ADDR_LOOPBACK)
     judge_loopback_address(direct, addr);
-  /* Unless a rule on methods or paths has to see the requests. */
+  /* Unless a rule on methods or paths has to see the requests, which one on the address may still add. */
   direct->blind = strcmp(direct->via, "forward") == 0 && !direct->verdict.request_rule;
 }
 

@@ -228,16 +228,39 @@ void reach_start(struct proxy *proxy, const struct host *host, uint16_t port, bo
     fail(reach, REASON_LIMIT, NULL, "out of memory");
 }
 
+/* 127.0.0.1 first, as ever: a deny rule may be about one of them. */
+static struct verdict judge_loopback(struct reach *reach)
+{
+  static const struct addr loopback[] = { { .family = ADDR_V4, .bytes = { 127, 0, 0, 1 } },
+                                          { .family = ADDR_V6, .bytes = { [15] = 1 } } };
+  struct verdict denied = { .allow = false };
+
+  for (size_t i = 0; i < MEM_COUNT(loopback); i++) {
+    struct verdict verdict =
+        decide_addr_of(reach->proxy->policy, &reach->verdict, &reach->host, &loopback[i], reach->port);
+
+    if (verdict.allow)
+      reach->addrs.items[reach->addrs.count++] = loopback[i];
+    else
+      denied = verdict;
+  }
+  return reach->addrs.count ? reach->verdict : denied;
+}
+
 void reach_forward(struct proxy *proxy, uint16_t port, const struct verdict *verdict,
                    void (*done)(void *data, const struct reach_result *result), void *data, struct reach **slot)
 {
-  static const struct gate_addrs loopback = { .items = { { .family = ADDR_V4, .bytes = { 127, 0, 0, 1 } },
-                                                         { .family = ADDR_V6, .bytes = { [15] = 1 } } },
-                                              .count = 2 };
   struct reach *reach = reach_new(proxy, port, verdict, done, data, slot);
+  struct reach_result result = { .fd = -1 };
 
-  if (reach)
-    dial(reach, &loopback, port, on_dialled);
+  if (!reach)
+    return;
+  reach->host = (struct host){ .kind = HOST_NAME, .name = "localhost" };
+  result.verdict = judge_loopback(reach);
+  if (result.verdict.allow)
+    dial(reach, &reach->addrs, port, on_dialled);
+  else
+    finish(reach, &result);
 }
 
 void reach_parent(struct proxy *proxy, const struct upstream *upstream, const struct verdict *verdict,

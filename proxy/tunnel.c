@@ -9,7 +9,8 @@
  *   a ClientHello, not whole            wait, for LIMITS_HEAD_MS in all
  *   no text, and no end of a line       send it on, and go on looking
  *   a line, not whole                   wait for LIMITS_FIRST_MS; then send on what there is, and go on looking
- *   a ClientHello for another host      TLS alert access_denied; the origin is reset
+ *   a ClientHello for another host      TLS alert access_denied; the origin is reset. So for one of an address that
+ *                                       names a host with rules on methods or paths: they cannot be kept
  *   cleartext HTTP/1                    the HTTP machine takes over both ends and judges each request (http_fixed.h)
  *   the same, after a part has gone on  reset both: it cannot be judged any more
  *   anything else                       a blind relay, unless the origin answers as a server of TLS or HTTP does: it
@@ -157,7 +158,7 @@ static enum relay_look look(void *data, struct span bytes, bool end)
     return RELAY_GONE;
   case IDENTITY_REFUSE:
   default:
-    refuse(tunnel, &mismatch);
+    refuse(tunnel, &tunnel->identity.refusal);
     return RELAY_GONE;
   }
 }

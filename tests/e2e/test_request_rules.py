@@ -168,6 +168,46 @@ s = way(kind, "origin.test", 80); s.sendall(b"EHLO there\\r\\n"); print(read(s))
     assert any("tls-not-judged" in m and "http://" in m for m in result.messages), result
 
 
+HELLO = """
+out = ssl.MemoryBIO(); session = ssl.create_default_context().wrap_bio(ssl.MemoryBIO(), out, server_hostname="origin.test")
+try: session.do_handshake()
+except ssl.SSLWantReadError: pass
+"""
+
+
+@WAY
+@pytest.mark.parametrize("rules", [["--allow", "origin.test:2525", "--deny", rule("origin.test:2525", methods=["DELETE"])],
+                                   ["--allow", rule("origin.test:2525", methods=["GET"])]])
+def test_an_address_is_no_way_around(sbx, lab, project, way, rules):
+    """The target is an address that is allowed whole; the ClientHello names a host that is not."""
+    got, path = [], project.home + "/audit.jsonl"
+    server = lab.servers.listen(2525, lambda stream: got.append(stream.recv(100)))
+    code = HELLO + 's = way(kind, "192.0.2.10", 2525); s.sendall(out.read()); print(read(s) == ALERT)'
+    try:
+        result = sbx.python(WAYS + code, "--allow", "192.0.2.10:2525", *rules, "--audit", path, arguments=[way])
+    finally:
+        server.shutdown(2)
+        server.close()
+    assert result.ok().out == "True\n" and "tls-not-judged" in result.err, result
+    assert not any(got), got
+    with open(path) as file:
+        audit, = [json.loads(line) for line in file]
+    assert (audit["reason"], audit["verdict"]) == ("tls-not-judged", "deny") and "methods" in json.loads(audit["rule"]), audit
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:8080", "127.0.0.0/8:8080"])
+def test_an_address_of_the_loopback(sbx, lab, address):
+    """A deny rule on requests to the address that `localhost` leads to: the port there is not blind either."""
+    code = HELLO + """
+s = socket.create_connection(("127.0.0.1", 8080)); print([ask(s, "/large/5", m) for m in ("GET", "DELETE", "GET")])
+s = socket.create_connection(("127.0.0.1", 8080)); s.sendall(out.read()); print(read(s) == ALERT)
+"""
+    result = sbx.python(WAYS.replace("Host: origin.test", "Host: localhost:8080") + code, "--allow", "localhost:8080",
+                        "--deny", rule(address, methods=["DELETE"]), "--deny", rule("[::1]:8080", methods=["DELETE"]), arguments=["x"])
+    assert result.ok().out == "[200, 403, 200]\nTrue\n", result
+    assert [r.method for r in lab.requests] == ["GET", "GET"]
+
+
 def test_unfinished_line_is_never_sent_on(sbx, lab):
     """Without such a rule the beginning of a line goes on after a second (sbx-proxy(8)); here it must not."""
     code = """

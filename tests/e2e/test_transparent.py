@@ -466,9 +466,12 @@ def test_forward_that_nobody_serves(sbx):
 
 def test_deny_wins_over_forward(sbx, lab):
     code = "s = tcp('127.0.0.1', 8080, b'GET / HTTP/1.0\\r\\n\\r\\n'); print(attempt(lambda: s.recv(9)))"
-    result = steps(sbx, code, "--forward", "8080", "--deny", "localhost:8080")
-    assert result.out == "ECONNRESET\n" and "deny-rule" in result.err, result
+    for rule in ("localhost:8080", "127.0.0.1:8080", "127.0.0.0/8"):
+        result = steps(sbx, code, "--forward", "8080", "--deny", rule, "--deny", "[::1]:8080")
+        assert result.out == "ECONNRESET\n" and "deny-rule" in result.err, result
     assert lab.connections == []
+    result = steps(sbx, code.replace("8080", "8081"), "--forward", "8080:8081", "--deny", "[::1]")
+    assert result.ok().out == "b'HTTP/1.1 '\n" and lab.connections == [("http", "127.0.0.1", 8080)]
 
 
 def test_large_streams_and_half_close(sbx, lab):

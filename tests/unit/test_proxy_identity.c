@@ -245,6 +245,36 @@ static void test_tls(void **state)
   check(&(struct row){ "not a hello", "x.test", SPAN_INIT("\x16\x03\x01\x00\x04\x02\x00\x00\x00"), IDENTITY_REFUSE });
 }
 
+/* A name that comes along with an address, and some of whose requests alone are allowed or denied. */
+static void test_tls_hides_requests(void **state)
+{
+  static const char *const policies[] = {
+    "{\"network\": {\"allow\": [\"192.0.2.1:2525\", \"x.test:2525\"], "
+    "\"deny\": [{\"host\": \"x.test:2525\", \"methods\": [\"DELETE\"]}]}}",
+    "{\"network\": {\"allow\": [\"192.0.2.1:2525\", {\"host\": \"x.test:2525\", \"paths\": [\"/a\"]}]}}",
+  };
+  buf_autofree struct buf message = BUF_INIT(65536);
+  buf_autofree struct buf records = BUF_INIT(65536);
+  struct host host;
+
+  (void)state;
+  tls_make_message(SPAN(SNI_X), &message);
+  tls_make_records(buf_span(&message), 500, &records);
+  assert_int_equal(host_parse(SPAN("192.0.2.1"), NULL, &host), 0);
+  for (size_t i = 0; i < MEM_COUNT(policies); i++) {
+    policy_autofree struct policy *policy = make_policy(policies[i]);
+    struct identity identity = { .spoken = false };
+    struct err err = ERR_INIT;
+
+    assert_int_equal(identity_look(&identity, policy, &host, PORT, buf_span(&records), false, &err), IDENTITY_REFUSE);
+    assert_int_equal(identity.refusal.reason, REASON_TLS_NOT_JUDGED);
+    assert_non_null(identity.refusal.rule);
+    identity = (struct identity){ .spoken = false };
+    assert_int_equal(identity_look(&identity, policy, &host, 443, buf_span(&records), false, &err), IDENTITY_REFUSE);
+    assert_int_equal(identity.refusal.reason, REASON_IDENTITY_MISMATCH);
+  }
+}
+
 /* F54: what servers skip in front of a hello, or take for one. */
 static void test_records(void **state)
 {
@@ -350,9 +380,11 @@ static void test_requests(void **state)
 int main(void)
 {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_lenient), cmocka_unit_test(test_others),  cmocka_unit_test(test_text),
-    cmocka_unit_test(test_end),     cmocka_unit_test(test_ceiling), cmocka_unit_test(test_tls),
-    cmocka_unit_test(test_records), cmocka_unit_test(test_answers), cmocka_unit_test(test_requests),
+    cmocka_unit_test(test_lenient),  cmocka_unit_test(test_others),
+    cmocka_unit_test(test_text),     cmocka_unit_test(test_end),
+    cmocka_unit_test(test_ceiling),  cmocka_unit_test(test_tls),
+    cmocka_unit_test(test_records),  cmocka_unit_test(test_answers),
+    cmocka_unit_test(test_requests), cmocka_unit_test(test_tls_hides_requests),
   };
 
   return cmocka_run_group_tests(tests, NULL, NULL);
