@@ -113,6 +113,23 @@ static void on_deadline(void *data)
   fail(data, ETIMEDOUT);
 }
 
+/* TCP lets a socket connect to itself (RFC 9293, 3.5, a simultaneous open): where nobody listens on a loopback port that
+ * the kernel happens to choose for our own end. It would send everything back. Reset, it leaves the port at once. */
+static bool is_connected_to_itself(int fd)
+{
+  struct linger linger = { .l_onoff = 1, .l_linger = 0 };
+  struct sockaddr_storage own = { .ss_family = AF_UNSPEC };
+  struct sockaddr_storage peer = { .ss_family = AF_UNSPEC };
+  socklen_t own_len = sizeof own;
+  socklen_t peer_len = sizeof peer;
+
+  if (getsockname(fd, (struct sockaddr *)&own, &own_len) || getpeername(fd, (struct sockaddr *)&peer, &peer_len) ||
+      own_len != peer_len || memcmp(&own, &peer, own_len) != 0)
+    return false;
+  (void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof linger);
+  return true;
+}
+
 static void on_ready(void *data, unsigned events)
 {
   struct attempt *attempt = data;
@@ -123,6 +140,8 @@ static void on_ready(void *data, unsigned events)
   (void)events;
   if (getsockopt(attempt->fd, SOL_SOCKET, SO_ERROR, &result.error, &len))
     result.error = errno;
+  else if (!result.error && is_connected_to_itself(attempt->fd))
+    result.error = ECONNREFUSED;
   if (result.error) {
     fail(attempt, result.error);
     return;

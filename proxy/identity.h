@@ -28,9 +28,9 @@ struct identity {
 /* Looks at the bytes that a client has sent first through a tunnel to host:port. bytes only grow between calls; end: no
  * more will come, and IDENTITY_MORE is not an answer then, nor from LIMITS_HTTP_HEAD_BYTES on.
  * TLS: the whole ClientHello is read. Its server name must be the target, or at an address one that is allowed by
- * itself with all of its requests; none is right only for an address or for `localhost`. Of an encrypted ClientHello the
- * outer name counts. What servers skip or take in place of that hello is
- * refused: another record, a hello in the form of SSL 2.
+ * itself with all of its requests; none is right only for an address or for `localhost`. Of an encrypted ClientHello
+ * the outer name counts. What servers skip or take in place of that hello is refused: another record, a hello in the
+ * form of SSL 2.
  * HTTP/2 in the clear is refused where the target is a name, since its requests cannot be judged here; and so is a
  * header of the PROXY protocol, since a server that reads it would take what follows for another client's first bytes.
  * HTTP/1 is what any known server may take for a request (first_line.h); but on ports of protocols that begin in the

@@ -515,6 +515,24 @@ def test_happy_eyeballs_silent():
             sock.close()
 
 
+def test_connection_to_itself():
+    """A loopback port without a server, which the kernel may choose for our own end: refused, never an echo."""
+    def choose(first, last):
+        with open("/proc/sys/net/ipv4/ip_local_port_range", "w", encoding="ascii") as file:
+            file.write(f"{first} {last}")
+
+    ports = range(40000, 40004)
+    with running(policy={"network": {"allow": ["localhost:40000-40003"]}}) as proxy:
+        for port in [*ports] * 8:
+            client = proxy.connect()
+            choose(ports[0], ports[-1])
+            client.sendall(f"CONNECT localhost:{port} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+            answer = client.recv(65536)
+            choose(32768, 60999)
+            client.close()
+            assert answer.startswith(b"HTTP/1.1 502 ") and b"connect-refused" in answer, (port, answer)
+
+
 def test_deadlines():
     """A head that does not come, a name server that does not answer, an origin that does not: each its own answer."""
     stage.ZONE["sub.sub.test"] = stage.dns.Answer(silent=True)
