@@ -17,6 +17,7 @@ struct stub_client {
   struct loop_timer *timer;
   struct buf in;
   struct dns_query query;
+  size_t query_len; /* its bytes in in, with the frame */
   struct stub_question *question; /* an answer is awaited */
   bool busy; /* stub_ask() is on the stack */
   bool broken;
@@ -54,15 +55,18 @@ static void on_answer(void *data, const struct dns_query *query, const struct dn
     dns_frame_encode((size_t)len, out);
     client->broken = sock_send(&client->sock, (struct span){ .ptr = out, .len = (size_t)len + 2 }, false) < 0;
   }
+  budget_give(&client->proxy->budget, client->query_len);
+  buf_consume(&client->in, client->query_len);
   if (!client->busy)
     advance(client);
 }
 
-/* Takes one query off in, which keeps its bytes until it is answered. */
-static void take(struct stub_client *client, struct span message)
+/* Takes the query up whose bytes, len with the frame, in begins with. It keeps them until the query is answered. */
+static void take(struct stub_client *client, struct span message, size_t len)
 {
   struct err err = ERR_INIT;
 
+  client->query_len = len;
   if (dns_parse_query(message, &err, &client->query) < 0) {
     client->broken = true;
     return;
@@ -108,11 +112,7 @@ static void advance(struct stub_client *client)
       if (!fill(client))
         break;
     } else {
-      take(client, message);
-      if (client->question)
-        break;
-      budget_give(&client->proxy->budget, len);
-      buf_consume(&client->in, len);
+      take(client, message, len);
     }
   }
   if (client->broken)

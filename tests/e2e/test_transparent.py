@@ -325,6 +325,19 @@ print(json.dumps([show(udp(query("origin.test", 1), "{server}")), show(udp(query
                                                                [[1, 0, 1, 1, 0], [2, 3, 1, 0, 0]]]
 
 
+def test_stub_answers_once(sbx, lab):
+    """Also where the answer waits for a listener, as of a name with a high port: one answer to each query, in their order."""
+    code = DNS + """
+names = ["a.wild.test", "b.wild.test", "a.wild.test", "evil.test", "c.wild.test"]
+s = tcp("192.0.2.53", 53, b"".join(struct.pack(">H", len(m)) + m for m in (query(n, 1, i) for i, n in enumerate(names))))
+s.shutdown(socket.SHUT_WR); f = s.makefile("rb"); got = []
+while size := f.read(2): got.append(show(f.read(struct.unpack(">H", size)[0])))
+print(json.dumps(got))
+"""
+    answers = steps(sbx, code, "--allow", "*.wild.test:5432").json
+    assert answers == [[0, 0, 1, 1, 0], [1, 0, 1, 1, 0], [2, 0, 1, 1, 0], [3, 3, 1, 0, 0], [4, 0, 1, 1, 0]], answers
+
+
 def test_stub_types_and_case(sbx):
     """HTTPS and SVCB are empty, other types refused; the name comes back as it was written (0x20)."""
     code = DNS + """
