@@ -27,7 +27,7 @@
 
 #define MS UINT64_C(1000000) /* in nanoseconds */
 
-void ask_open(struct ask *ask, const struct ask_setup *setup, pid_t init,
+void ask_open(struct ask *ask, const struct ask_setup *setup, pid_t guard,
               void (*answered)(void *data, const struct control_answer *answer), void *data)
 {
   *ask = (struct ask){ .setup = setup,
@@ -36,7 +36,7 @@ void ask_open(struct ask *ask, const struct ask_setup *setup, pid_t init,
                        .budget_ms = (uint64_t)LIMITS_ASK_BURST * LIMITS_ASK_EVERY_MS,
                        .budget_ns = clock_mono_ns(),
                        .line = BUF_INIT(LIMITS_ASK_LINE_BYTES),
-                       .terminal = { .fd = setup->fd, .init = init } };
+                       .terminal = { .fd = setup->fd, .guard = guard, .freeze = FREEZE_INIT } };
 }
 
 /* Answering. */
@@ -191,14 +191,23 @@ static void settle_terminal(struct ask *ask, enum decide_asked asked, const char
 
 void ask_interrupt(struct ask *ask)
 {
-  if (ask->terminal.open)
-    settle_terminal(ask, DECIDE_ASKED_DENY, "no answer");
+  if (!ask->terminal.open)
+    return;
+  ask_terminal_end(&ask->terminal, "no answer");
+  settle(ask, shown_index(ask), DECIDE_ASKED_DENY);
+  while (ask->count)
+    settle(ask, 0, DECIDE_ASKED_LIMIT);
 }
 
-void ask_hold(struct ask *ask)
+void ask_continued(struct ask *ask)
 {
-  if (!ask_terminal_hold(&ask->terminal))
-    settle_terminal(ask, DECIDE_ASKED_DENY, "the command cannot be stopped");
+  ask_terminal_again(&ask->terminal);
+}
+
+void ask_reaped(struct ask *ask, pid_t pid)
+{
+  if (freeze_reaped(&ask->terminal.freeze, pid))
+    settle_terminal(ask, DECIDE_ASKED_LIMIT, "the command did not stand still");
 }
 
 static bool parse_answer(const char *word, enum decide_asked *ret_asked)
@@ -246,9 +255,10 @@ static void take_line(struct ask *ask, struct span line)
 static void read_terminal(struct ask *ask)
 {
   enum decide_asked asked;
+  const char *why;
 
-  if (ask_terminal_read(&ask->terminal, &asked))
-    settle_terminal(ask, asked, NULL);
+  if (ask_terminal_read(&ask->terminal, &asked, &why))
+    settle_terminal(ask, asked, why);
 }
 
 static void read_lines(struct ask *ask)

@@ -34,9 +34,9 @@ struct ask {
   struct ask_terminal terminal;
 };
 
-/* answered(data, answer) is told once for each question; the texts of setup must outlive the object. init is the
- * process that everything inside is below. */
-void ask_open(struct ask *ask, const struct ask_setup *setup, pid_t init,
+/* answered(data, answer) is told once for each question; the texts of setup must outlive the object. guard is our
+ * child that everything inside is below. */
+void ask_open(struct ask *ask, const struct ask_setup *setup, pid_t guard,
               void (*answered)(void *data, const struct control_answer *answer), void *data);
 /* Refuses what is open, and lets the terminal go. */
 void ask_close(struct ask *ask);
@@ -55,9 +55,12 @@ int ask_wait_ms(const struct ask *ask);
 void ask_read(struct ask *ask);
 void ask_expire(struct ask *ask);
 
-/* We were told to end, or by Ctrl-C to go on without an answer: what stands on the terminal is refused. */
+/* We were told to end, or by Ctrl-C to go on without an answer: what stands on the terminal is refused, and what waits
+ * behind it goes unasked, since the command has to hear of it now. */
 void ask_interrupt(struct ask *ask);
-/* We were continued, and the command perhaps with us: it must not run while a question stands on the terminal. */
-void ask_hold(struct ask *ask);
+/* We were stopped and go on: what stands on the terminal is put again. */
+void ask_continued(struct ask *ask);
+/* A child of ours that is nobody else's was waited for. */
+void ask_reaped(struct ask *ask, pid_t pid);
 
 #endif

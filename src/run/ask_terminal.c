@@ -10,17 +10,17 @@
  *           programs draw anew
  *
  * A terminal whose foreground is neither ours nor the sandbox's is another job's, in whose input we have no part:
- * nobody is asked then.
+ * nobody is asked then. An answer counts only if everything has stood still until it came, and under the modes that it
+ * was asked under. When we have been stopped and go on, the terminal may have been another job's meanwhile: the
+ * question is put again.
  *
- * The question is ASCII: host and rule are canonical. In front of it stands what ends the colours, and the character
- * set, that the command may have left.
+ * The question is ASCII: host and rule are canonical.
  */
 #include "config.h"
 
 #include "run/ask_terminal.h"
 
 #include "base/fd.h"
-#include "sys/proc.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -43,69 +43,123 @@ static void set_foreground(int fd, pid_t group)
   sigprocmask(SIG_SETMASK, &old, NULL);
 }
 
+/* What the command may have left of the terminal, so that the question would not be seen as it is. */
+static const char undo[] =
+    "\030\033\\" /* a sequence or a string without its end, which would swallow the question */
+    "\0337\033[?69l\033[r\0338" /* margins, which would scroll it away; the cursor stays where it is */
+    "\033[4l\033[?7h" /* what pushes text aside; lines cut off at the edge, which would hide the end of a name */
+    "\033(B\017\033[m\033[?25h" /* another character set; colours; a hidden cursor */
+    "\033]104\007\033]110\007\033]111\007\033]112\007" /* redefined colours */
+    "\r\n\033[J"; /* text in front of the question, behind it, and below */
+
+/* Nothing of the command's: with 'n' as the key that erases, "no" would be "o". Nor does output stay stopped. */
+static int set_modes(struct ask_terminal *terminal)
+{
+  struct termios modes = terminal->modes;
+
+  modes.c_iflag = BRKINT | ICRNL | IXON | (modes.c_iflag & IUTF8);
+  modes.c_oflag = OPOST | ONLCR;
+  modes.c_lflag = ISIG | ICANON | IEXTEN | ECHO | ECHOE | ECHOK | ECHOCTL | ECHOKE;
+  for (size_t i = 0; i < MEM_COUNT(modes.c_cc); i++)
+    modes.c_cc[i] = _POSIX_VDISABLE;
+  modes.c_cc[VINTR] = 'C' - '@';
+  modes.c_cc[VEOF] = 'D' - '@';
+  modes.c_cc[VKILL] = 'U' - '@';
+  modes.c_cc[VERASE] = 0177;
+  (void)tcflow(terminal->fd, TCOON);
+  if (tcsetattr(terminal->fd, TCSAFLUSH, &modes) < 0 || tcgetattr(terminal->fd, &terminal->ours) < 0)
+    return -errno;
+  return 0;
+}
+
+static bool has_our_modes(const struct ask_terminal *terminal)
+{
+  const struct termios *ours = &terminal->ours;
+  struct termios now;
+
+  return tcgetattr(terminal->fd, &now) == 0 && now.c_iflag == ours->c_iflag && now.c_oflag == ours->c_oflag &&
+         now.c_lflag == ours->c_lflag && memcmp(now.c_cc, ours->c_cc, sizeof now.c_cc) == 0;
+}
+
 static int take_terminal(struct ask_terminal *terminal, struct err *err)
 {
-  struct termios modes;
+  int r;
 
   if (tcgetattr(terminal->fd, &terminal->modes) < 0)
     return err_set_errno(err, errno, "terminal");
   if (terminal->foreground != getpgrp())
     set_foreground(terminal->fd, getpgrp());
-  modes = terminal->modes;
-  modes.c_iflag |= ICRNL;
-  modes.c_iflag &= ~(tcflag_t)(IGNCR | INLCR);
-  modes.c_oflag |= OPOST | ONLCR;
-  modes.c_lflag |= ICANON | ECHO | ECHOE | ECHOK | ISIG;
-  modes.c_lflag &= ~(tcflag_t)NOFLSH;
-  modes.c_cc[VSUSP] = _POSIX_VDISABLE;
-  modes.c_cc[VINTR] = 'C' - '@';
-  modes.c_cc[VEOF] = 'D' - '@';
-  if (tcsetattr(terminal->fd, TCSAFLUSH, &modes) == 0)
+  r = set_modes(terminal);
+  if (r == 0)
     return 0;
-  err_set_errno(err, errno, "terminal");
   if (terminal->foreground != getpgrp())
     set_foreground(terminal->fd, terminal->foreground);
-  return -err->code;
+  return err_set_errno(err, -r, "terminal");
 }
 
-static void put_question(const struct ask_terminal *terminal, const struct host *host, uint16_t port, const char *rule,
-                         uint64_t answer_ms)
+static void put(const struct ask_terminal *terminal)
 {
-  buf_autofree struct buf text = BUF_INIT(QUESTION_BYTES);
+  (void)fd_write_all(terminal->fd, buf_span(&terminal->question));
+}
+
+static void word_question(struct ask_terminal *terminal, const struct host *host, uint16_t port, const char *rule,
+                          uint64_t answer_ms)
+{
+  struct buf *text = &terminal->question;
   const char *type = getenv("TERM");
 
-  if (type && strcmp(type, "dumb") != 0)
-    buf_append_str(&text, "\033(B\017\033[m");
-  buf_append_str(&text, "\r\n" SBX_NAME ": the command wants to reach ");
-  host_print_target(host, port, &text);
-  buf_printf(&text,
+  *text = (struct buf)BUF_INIT(QUESTION_BYTES);
+  buf_append_str(text, type && strcmp(type, "dumb") != 0 ? undo : "\r\n");
+  buf_append_str(text, SBX_NAME ": the command wants to reach ");
+  host_print_target(host, port, text);
+  buf_printf(text,
              ", which no rule allows.\n" SBX_NAME
              ": allow %s? [o]nce, for this [r]un, for this [p]roject, or [d]eny (in %llu s)? ",
              rule, (unsigned long long)((answer_ms + 999) / 1000));
-  (void)fd_write_all(terminal->fd, buf_span(&text));
+}
+
+/* Stops everything inside, in front of a terminal that is ours or the sandbox's, and stays so. */
+static int stop_inside(struct ask_terminal *terminal, struct err *err)
+{
+  bool inside = false;
+  int r;
+
+  terminal->foreground = tcgetpgrp(terminal->fd);
+  r = freeze_below(&terminal->freeze, terminal->guard, terminal->foreground, err, &inside);
+  if (r < 0)
+    return r;
+  if ((terminal->foreground == getpgrp() || inside) && tcgetpgrp(terminal->fd) == terminal->foreground)
+    return 0;
+  freeze_thaw(&terminal->freeze, false);
+  return err_set(err, EAGAIN, "this run is in the background, where nobody can be asked");
 }
 
 int ask_terminal_begin(struct ask_terminal *terminal, const struct host *host, uint16_t port, const char *rule,
                        uint64_t answer_ms, struct err *err)
 {
-  int r;
+  int r = stop_inside(terminal, err);
 
-  terminal->foreground = tcgetpgrp(terminal->fd);
-  if (terminal->foreground < 0 ||
-      (terminal->foreground != getpgrp() && !proc_in_other_pid_namespace(terminal->foreground)))
-    return err_set(err, EAGAIN, "this run is in the background, where nobody can be asked");
-  r = freeze_below(&terminal->freeze, terminal->init, err);
   if (r < 0)
     return r;
   r = take_terminal(terminal, err);
   if (r < 0) {
-    freeze_thaw(&terminal->freeze);
+    freeze_thaw(&terminal->freeze, false);
     return r;
   }
   terminal->open = true;
   terminal->line = (struct buf)BUF_INIT(LINE_BYTES);
-  put_question(terminal, host, port, rule, answer_ms);
+  word_question(terminal, host, port, rule, answer_ms);
+  put(terminal);
   return 0;
+}
+
+void ask_terminal_again(struct ask_terminal *terminal)
+{
+  if (!terminal->open)
+    return;
+  buf_free(&terminal->line);
+  (void)set_modes(terminal);
+  put(terminal);
 }
 
 static bool parse(struct span line, enum decide_asked *ret_asked)
@@ -125,16 +179,23 @@ static bool parse(struct span line, enum decide_asked *ret_asked)
   return false;
 }
 
-bool ask_terminal_read(struct ask_terminal *terminal, enum decide_asked *ret_asked)
+bool ask_terminal_read(struct ask_terminal *terminal, enum decide_asked *ret_asked, const char **ret_why)
 {
   char bytes[LINE_BYTES];
+  bool ours = has_our_modes(terminal);
   ssize_t n = read(terminal->fd, bytes, sizeof bytes);
 
   if (n < 0 && (errno == EAGAIN || errno == EINTR))
     return false;
   *ret_asked = DECIDE_ASKED_DENY;
+  *ret_why = NULL;
   if (n <= 0)
     return true; /* Ctrl-D, or the terminal is gone */
+  if (!ours || !freeze_holds(&terminal->freeze)) {
+    *ret_asked = DECIDE_ASKED_LIMIT;
+    *ret_why = ours ? "the command did not stand still" : "the terminal's modes were changed meanwhile";
+    return true;
+  }
   buf_append(&terminal->line, (struct span){ .ptr = bytes, .len = (size_t)n });
   /* In cooked mode a line ends in a newline, or in Ctrl-D after a part of it. */
   if (buf_error(&terminal->line) || (bytes[n - 1] != '\n' && n < (ssize_t)sizeof bytes))
@@ -148,13 +209,6 @@ bool ask_terminal_read(struct ask_terminal *terminal, enum decide_asked *ret_ask
   return false;
 }
 
-bool ask_terminal_hold(struct ask_terminal *terminal)
-{
-  struct err err = ERR_INIT;
-
-  return !terminal->open || freeze_below(&terminal->freeze, terminal->init, &err) == 0;
-}
-
 void ask_terminal_end(struct ask_terminal *terminal, const char *why)
 {
   buf_autofree struct buf text = BUF_INIT(QUESTION_BYTES);
@@ -163,6 +217,7 @@ void ask_terminal_end(struct ask_terminal *terminal, const char *why)
     return;
   terminal->open = false;
   buf_free(&terminal->line);
+  buf_free(&terminal->question);
   if (why) {
     buf_printf(&text, "\r\n" SBX_NAME ": %s, so it is denied\n", why);
     (void)fd_write_all(terminal->fd, buf_span(&text));
@@ -170,5 +225,5 @@ void ask_terminal_end(struct ask_terminal *terminal, const char *why)
   (void)tcsetattr(terminal->fd, TCSADRAIN, &terminal->modes);
   if (terminal->foreground != getpgrp())
     set_foreground(terminal->fd, terminal->foreground);
-  freeze_thaw(&terminal->freeze);
+  freeze_thaw(&terminal->freeze, true);
 }

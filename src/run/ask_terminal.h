@@ -11,24 +11,26 @@
 
 struct ask_terminal {
   int fd; /* the terminal; the caller's */
-  pid_t init; /* what everything inside is below */
+  pid_t guard; /* what everything inside is below */
   bool open; /* a question stands on it */
   pid_t foreground; /* the process group that had it */
   struct termios modes; /* as they were */
+  struct termios ours; /* as they are for the question */
   struct freeze freeze;
+  struct buf question;
   struct buf line; /* of the answer */
 };
 
-/* Stops the command, takes the terminal and puts the question. 0; -EAGAIN where that cannot be done now: this run is in
- * the background, or the command does not stop. */
+/* Stops the command, takes the terminal and puts the question. 0; -errno where that cannot be done now: this run is in
+ * the background, or the command cannot be stopped. */
 int ask_terminal_begin(struct ask_terminal *terminal, const struct host *host, uint16_t port, const char *rule,
                        uint64_t answer_ms, struct err *err);
 
-/* Reads what was typed. True when that is an answer. */
-bool ask_terminal_read(struct ask_terminal *terminal, enum decide_asked *ret_asked);
+/* Puts the question that stands once more. */
+void ask_terminal_again(struct ask_terminal *terminal);
 
-/* Whatever was continued meanwhile is stopped again. False where that fails. */
-bool ask_terminal_hold(struct ask_terminal *terminal);
+/* Reads what was typed. True when that is an answer; *ret_why is a word for the person, or NULL. */
+bool ask_terminal_read(struct ask_terminal *terminal, enum decide_asked *ret_asked, const char **ret_why);
 
 /* Gives the terminal back as it was and lets the command go on. why: a word for the person, or NULL. Harmless without
  * an open question. */

@@ -252,7 +252,7 @@ static int run_started(const struct run_request *request, struct engine_run *run
   int status;
 
   make_run_id(run_id, sizeof run_id);
-  ask_open(&ask, &request->ask, run->init, proxy_answer, &proxy);
+  ask_open(&ask, &request->ask, run->guard, proxy_answer, &proxy);
   proxy.ask = &ask;
   proxy.request = request;
   proxy.run_id = run_id;

@@ -104,6 +104,8 @@ static void reap(struct state *state)
       proxy_reaped(supervise->proxy, supervise->summary, status);
     } else if (supervise->trace) {
       trace_take(supervise->trace, pid, status);
+    } else {
+      ask_reaped(supervise->ask, pid);
     }
   }
 }
@@ -134,7 +136,7 @@ static void handle_signal(struct state *state, const struct signalfd_siginfo *in
   if (number == SIGINT || number == SIGQUIT || number == SIGTERM || number == SIGHUP)
     ask_interrupt(state->supervise->ask);
   else if (number == SIGCONT)
-    ask_hold(state->supervise->ask);
+    ask_continued(state->supervise->ask);
   if (!from_terminal && !from_inside)
     pass_on(state, number);
   if (number == SIGTSTP) {

@@ -1,9 +1,12 @@
 """Live approval on the terminal (--ask): the command stands still while the question does, whatever it does with it."""
 import os
 import signal
+import termios
+import time
 
 import pytest
 
+from harness import refuse
 from harness.procs import descendants, wait_until
 from harness.sbx import PYTHON
 
@@ -13,16 +16,33 @@ GET = "curl -sS http://origin.test/"
 
 # Writes and reads all the time, on whatever leads to the terminal, and takes no notice of job control.
 HOSTILE = r"""
-import os, signal, subprocess, sys, termios, threading, tty
+import ctypes, os, signal, struct, subprocess, sys, termios, threading, tty
 for number in (signal.SIGTTOU, signal.SIGTTIN, signal.SIGTSTP): signal.signal(number, signal.SIG_IGN)
 fd = os.open("/dev/tty", os.O_RDWR)
 got = []
+def wake_up():  # by a timer of the kernel: a slow one, since SIGSTOP ends one whose signal is pending just then
+    signal.signal(signal.SIGCONT, lambda *_: None)
+    libc, timer = ctypes.CDLL(None, use_errno=True), ctypes.c_void_p()
+    event = struct.pack("QII48x", 0, signal.SIGCONT, 0)
+    if libc.timer_create(1, event, ctypes.byref(timer)): raise OSError(ctypes.get_errno(), "timer_create")
+    libc.timer_settime(timer, 0, struct.pack("4q", 0, 50000000, 0, 50000000), None)
 def draw():
     while True: os.write(fd, b".")
+def draw_awake(): wake_up(); draw()
+def draw_in_threads():
+    for _ in range(4): threading.Thread(target=draw).start()
+    draw_awake()
+def draw_and_flee():  # each child goes on for its parent
+    wake_up()
+    while True:
+        os.write(fd, b".")
+        if os.fork(): os._exit(0)
+def draw_in_vfork():  # the parent cannot be interrupted
+    ctypes.CDLL(None).vfork() or draw()
 def read():
     while True: got.append(os.read(fd, 1))
 for _ in range(3):
-    if os.fork() == 0: draw()
+    if os.fork() == 0: METHOD()
 tty.setraw(fd)
 threading.Thread(target=read, daemon=True).start()
 print("attacking\r", flush=True)
@@ -95,17 +115,158 @@ def test_what_was_typed_before_is_no_answer(terminal, sbx, lab):
     assert lab.connections == []
 
 
-def test_the_command_cannot_draw_or_read(terminal, sbx, lab):
+@pytest.mark.parametrize("method", ["draw", "draw_awake", "draw_in_threads", "draw_and_flee", "draw_in_vfork"])
+def test_the_command_cannot_draw_or_read(terminal, sbx, lab, method):
     """A hostile command that ignores job control, in raw mode: nothing of it shows while the question stands, and it gets
     no key of the answer. Afterwards the terminal is as it had made it."""
-    term = terminal(sbx.program, "run", "--ask", "--", PYTHON, "-I", "-c", HOSTILE)
+    term = terminal(sbx.program, "run", "--ask", "--", PYTHON, "-I", "-c", HOSTILE.replace("METHOD", method))
     term.expect("attacking")
     term.expect(QUESTION)
-    wait_until(lambda: all(p.state == "T" for p in inside()), "everything inside is stopped")
+    time.sleep(0.2)
     term.send("x\n")
     term.expect(r"\Ax\r\n[^.]*o, r, p or d\? ")  # our own words and nothing else
+    time.sleep(0.2)
     term.send("o\n")
-    assert term.expect(r"read (\[.*?\]) page (b'.*?')").groups() == ("[]", r"b'lab page of origin.test\n'")
+    assert term.expect(r"\Ao\r\n.*read (\[.*?\]) page (b'.*?')").groups() == ("[]", r"b'lab page of origin.test\n'")
+    term.wait()
+
+
+def test_all_that_is_inside_is_held(terminal, sbx, lab):
+    """The first process of the sandbox too: programs inside may be able to write in its memory."""
+    term = terminal(sbx.program, "run", "--ask", "--", "sh", "-c", f"sleep 1000 & {GET}; kill $!")
+    term.expect(QUESTION)
+    guard, = [p for p in descendants() if p.name == "bwrap" and p.state != "t"]
+    below = descendants(guard.pid)
+    assert {p.name for p in below} == {"bwrap", "sh", "sleep", "curl"} and {p.state for p in below} == {"t"}
+    term.send("d\n")
+    term.expect("not-allowed")
+    term.wait()
+
+
+REFUSED = r"the command cannot be stopped for the question, {}; origin\.test is refused for now.*not-allowed.*end"
+
+
+def test_who_is_traced_inside_cannot_be_held(terminal, sbx, lab):
+    code = f"""
+import ctypes, os, subprocess
+if (child := os.fork()) == 0:
+    ctypes.CDLL(None).ptrace(0, 0, 0, 0)  # PTRACE_TRACEME
+    os.kill(os.getpid(), 10)
+os.waitpid(child, 0)
+subprocess.run({GET.split()!r})
+print("end", flush=True)
+os.kill(child, 9)
+"""
+    term = terminal(sbx.program, "run", "--syscalls", "ptrace", "--ask", "--", PYTHON, "-I", "-c", code)
+    term.expect(REFUSED.format("since a process inside is traced by another"))
+    assert term.wait() == 0 and lab.connections == []
+
+
+def test_where_tracing_is_refused(terminal, sbx, lab):
+    term = terminal(*refuse.prefix("ptrace=EPERM"), sbx.program, "run", "--ask", "--", "sh", "-c", f"{GET}; echo end")
+    term.expect(REFUSED.format(r"since tracing is refused here .*ptrace_scope.*--ask fd:N"))
+    assert term.wait() == 0 and lab.connections == []
+
+
+def test_whoever_holds_it_dies(terminal, sbx, lab):
+    """Then it has not stood still, and the question is not for the user to answer."""
+    term = terminal(sbx.program, "run", "--ask", "--", "sh", "-c", f"{GET}; echo end")
+    term.expect(QUESTION)
+    holder, = [p for p in descendants() if p.name == "sbx-freeze"]
+    os.kill(holder.pid, signal.SIGKILL)
+    term.expect("the command did not stand still, so it is denied.*not-allowed.*end")
+    assert term.wait() == 0 and lab.connections == []
+
+
+def test_modes_that_are_changed_meanwhile(terminal, sbx, lab):
+    """What the keys mean may have changed with them: such an answer does not count."""
+    term = terminal(sbx.program, "run", "--ask", "--", "sh", "-c", f"{GET}; echo end")
+    term.expect(QUESTION)
+    modes = term.modes()
+    modes[6][termios.VERASE] = b"n"
+    termios.tcsetattr(term.master, termios.TCSANOW, modes)
+    term.send("on\n")
+    term.expect("modes were changed meanwhile, so it is denied.*not-allowed.*end")
+    assert term.wait() == 0 and lab.connections == []
+
+
+def test_keys_that_the_command_has_changed(terminal, sbx, lab):
+    """With "n" as the key that erases, a "no" would be an "o"; and output that was stopped would stop us."""
+    code = f"""
+import subprocess, termios
+modes = termios.tcgetattr(0)
+modes[6][termios.VERASE], modes[6][termios.VEOL] = b"n", b"o"
+termios.tcsetattr(0, termios.TCSANOW, modes)
+termios.tcflow(0, termios.TCOOFF)
+page = subprocess.run({GET.split()!r}, capture_output=True).stdout
+print(page, flush=True)
+"""
+    term = terminal(sbx.program, "run", "--ask", "--", PYTHON, "-I", "-c", code)
+    term.expect(QUESTION)
+    term.send("no\n")
+    term.expect(r"\Ano\r\n.*o, r, p or d\? ")
+    term.send("d\n")
+    term.expect("not-allowed")
+    assert term.modes()[6][termios.VERASE] == b"n"
+    assert term.wait() == 0 and lab.connections == []
+
+
+@pytest.mark.parametrize("kind", ["xterm", "dumb"])
+def test_what_the_command_leaves_is_undone(terminal, sbx, lab, kind):
+    """Margins, colours, a string without its end: the question is seen as it is. A terminal that knows no sequences gets
+    none."""
+    term = terminal(sbx.program, "run", "--ask", "--", "sh", "-c", GET, env={"TERM": kind})
+    before = term.expect(r"(.*)sbx: the command wants").group(1)
+    if kind == "dumb":
+        assert before.strip() == ""
+    else:
+        assert before.startswith("\030\033\\") and before.endswith("\r\n\033[J")
+        for sequence in ("[?69l", "[r", "8", "[4l", "[?7h", "(B", "[m", "[?25h", "]104\007"):
+            assert "\033" + sequence in before
+    term.send("d\n")
+    term.expect("not-allowed")
+    term.wait()
+
+
+def test_after_a_stop_it_is_asked_again(terminal, sbx, lab):
+    """The shell had the terminal meanwhile, with modes of its own."""
+    shell = terminal("bash", "--norc", "--noprofile", "-i")
+    shell.expect("outer> ")
+    shell.send(f"{sbx.program} run --ask -- {GET}\n")
+    shell.expect(QUESTION)
+    ours, = [p for p in descendants() if p.name == "sbx"]
+    os.kill(ours.pid, signal.SIGSTOP)
+    shell.expect("Stopped.*outer> ")
+    shell.send("fg\n")
+    shell.expect(QUESTION)
+    shell.send("o\n")
+    shell.expect("lab page of origin.test.*outer> ")
+    shell.send("exit 0\n")
+    shell.wait()
+
+
+def test_the_end_with_questions_that_wait(terminal, sbx, lab):
+    """Who is told to end refuses all questions at once: the command has to hear of it."""
+    term = terminal(sbx.program, "run", "--ask", "--", "sh", "-c",
+                    f"trap 'echo terminated; exit 3' TERM; {GET} & curl -sS http://evil.test/ & wait")
+    term.expect("wants to reach")
+    wait_until(lambda: len([p for p in inside() if p.name == "curl"]) == 2, "both ask")
+    time.sleep(0.3)
+    ours, = [p for p in descendants() if p.name == "sbx"]
+    os.kill(ours.pid, signal.SIGTERM)
+    term.expect("terminated")
+    assert term.wait() == 3 and lab.connections == []
+
+
+def test_a_pipeline_inside_whose_first_process_has_ended(terminal, sbx, lab):
+    """The foreground is the sandbox's, though no process has its group's number any more."""
+    term = terminal(sbx.program, "run", "--ask", "--", "bash", "--norc", "--noprofile", "-i")
+    term.expect(PROMPT)
+    term.send(f"true | (sleep 0.3; {GET})\n")
+    term.expect(QUESTION)
+    term.send("r\n")
+    term.expect("lab page of origin.test.*" + PROMPT)
+    term.send("exit 0\n")
     term.wait()
 
 

@@ -14,11 +14,11 @@ import sys
 
 X86 = {"access": 21, "clone": 56, "clone3": 435, "close_range": 436, "faccessat2": 439, "io_uring_setup": 425,
        "landlock_create_ruleset": 444, "memfd_create": 319, "mount_setattr": 442, "open_tree": 428, "openat2": 437,
-       "pidfd_open": 434, "pidfd_send_signal": 424, "pidfd_getfd": 438, "seccomp": 317, "setns": 308, "statx": 332,
+       "pidfd_open": 434, "pidfd_send_signal": 424, "pidfd_getfd": 438, "ptrace": 101, "seccomp": 317, "setns": 308, "statx": 332,
        "unshare": 272, "renameat2": 316, "copy_file_range": 326, "getrandom": 318, "fsopen": 430, "move_mount": 429}
 ARM = {"clone": 220, "clone3": 435, "close_range": 436, "faccessat2": 439, "io_uring_setup": 425,
        "landlock_create_ruleset": 444, "memfd_create": 279, "mount_setattr": 442, "open_tree": 428, "openat2": 437,
-       "pidfd_open": 434, "pidfd_send_signal": 424, "pidfd_getfd": 438, "seccomp": 277, "setns": 268, "statx": 291,
+       "pidfd_open": 434, "pidfd_send_signal": 424, "pidfd_getfd": 438, "ptrace": 117, "seccomp": 277, "setns": 268, "statx": 291,
        "unshare": 97, "renameat2": 276, "copy_file_range": 285, "getrandom": 278, "fsopen": 430, "move_mount": 429}
 NAMESPACES = 0x7e020000  # CLONE_NEW*, but CLONE_NEWTIME, which lies among the exit signal's bits
 
