@@ -29,7 +29,7 @@ int cmd_learn(const struct opts *opts, char *const *args);
 
 /* Starts what the plan says and waits for its end. The plan has been begun (planning_begin); unless it is finished
  * as well, that is done here, while the sandbox loads. audit_fd: where the audit goes instead, or -1. trace: as in
- * struct run_request. *ret_started is whether the command can have run. Returns the exit status. */
+ * struct run_request. *ret_started is whether the command has run. Returns the exit status. */
 int cmd_start(const struct opts *opts, struct context *context, struct plan *plan, bool planned, int audit_fd,
               struct trace *trace, bool *ret_started);
 

@@ -16,6 +16,7 @@
 #include "base/fd.h"
 #include "policy/limits.h"
 #include "run/audit_file.h"
+#include "sys/replace.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -36,20 +37,53 @@ struct learn {
   const struct opts *opts;
   struct context *context;
   struct policy *before; /* the user's policy, without everything */
-  int output; /* where the policy goes */
+  int output; /* standard output, or the directory of the file that the policy goes to */
   int named; /* the audit that the user has named, or -1 */
   int record; /* the audit of this run */
   struct learn_paths paths;
 };
 
-/* Opened before the start: a command could put a link in its place, and lead us to any file of the user's. */
+/* What follows the directory in the name of the file. */
+static const char *output_name(const struct opts *opts)
+{
+  const char *slash = strrchr(opts->output, '/');
+
+  return slash ? slash + 1 : opts->output;
+}
+
+/* The directory is opened before the start, so that the command cannot lead us to another; the file is written when the
+ * command has ended, and a refused run leaves it as it is. */
+static int open_directory(const struct opts *opts, struct err *err, int *ret_fd)
+{
+  const char *name = output_name(opts);
+  mem_autofree char *dir = mem_strndup(opts->output, (size_t)(name - opts->output));
+  fd_autoclose int fd = dir ? open(dir[0] ? dir : ".", O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+  struct err cause = ERR_INIT;
+
+  if (!dir)
+    return err_set(err, ENOMEM, "out of memory");
+  if (fd < 0)
+    return err_set_errno(err, errno, "--output %s: its directory", opts->output);
+  if (!name[0] || replace_check(fd, name, &cause) < 0)
+    return err_set(err, EINVAL,
+                   "--output %s: %s; or leave --output out, and the policy goes to standard output after what the "
+                   "command writes",
+                   opts->output, name[0] ? cause.message : "is a directory");
+  if (faccessat(fd, ".", W_OK | X_OK, AT_EACCESS) < 0)
+    return err_set_errno(err, errno, "--output %s: its directory", opts->output);
+  *ret_fd = fd_steal(&fd);
+  return 0;
+}
+
 static int open_output(const struct opts *opts, struct err *err, int *ret_fd)
 {
-  int fd = opts->output ? open(opts->output, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0666)
-                        : fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+  int fd;
 
+  if (opts->output)
+    return open_directory(opts, err, ret_fd);
+  fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
   if (fd < 0)
-    return err_set_errno(err, errno, "%s", opts->output ? opts->output : "standard output");
+    return err_set_errno(err, errno, "standard output");
   *ret_fd = fd;
   return 0;
 }
@@ -127,6 +161,23 @@ static void print_policy(const struct strv *read, const struct strv *write, cons
   buf_append_str(out, "}\n");
 }
 
+/* What was learnt is not lost with the file. */
+static int put_policy(const struct learn *learn, const struct buf *text, struct err *err)
+{
+  const char *file = learn->opts->output;
+  int r = buf_error(text);
+
+  if (r == 0 && file)
+    r = replace_file(learn->output, output_name(learn->opts), 0666, buf_span(text));
+  else if (r == 0)
+    r = fd_write_all(learn->output, buf_span(text));
+  if (r == 0)
+    return 0;
+  if (file && !buf_error(text))
+    (void)cmd_print(text);
+  return err_set_errno(err, -r, "%s", file ? file : "standard output");
+}
+
 static int write_policy(struct learn *learn, struct err *err)
 {
   buf_autofree struct buf audit = BUF_INIT(LIMITS_AUDIT_BYTES + 64 * 1024);
@@ -148,8 +199,7 @@ static int write_policy(struct learn *learn, struct err *err)
   print_policy(&read, &write, &rules, &text);
   for (size_t i = 0; i < notes.count; i++)
     log_line(LOG_NOTICE, "%s", notes.items[i]);
-  r = buf_error(&text) ? buf_error(&text) : fd_write_all(learn->output, buf_span(&text));
-  return r < 0 ? err_set_errno(err, -r, "%s", learn->opts->output ? learn->opts->output : "standard output") : 0;
+  return put_policy(learn, &text, err);
 }
 
 static int run(struct learn *learn, char *const *args)

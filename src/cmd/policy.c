@@ -10,6 +10,7 @@
 #include "policy/print.h"
 #include "policy/validate.h"
 #include "sys/path.h"
+#include "sys/replace.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -191,29 +192,23 @@ int cmd_init(const struct opts *opts, char *const *args)
   return 0;
 }
 
-/* The trusted text replaces the one before in one step, so that a run never reads half of it. */
+/* In one step, so that a run never reads half of it. */
 static int keep_text(const struct facts *facts, struct span text, struct err *err)
 {
   mem_autofree char *path = context_trust_path(facts);
-  mem_autofree char *dir = path ? mem_strndup(path, (size_t)(strrchr(path, '/') - path)) : NULL;
-  mem_autofree char *fresh = NULL;
-  fd_autoclose int fd = -1;
+  char *slash = path ? strrchr(path, '/') : NULL;
+  fd_autoclose int dir = -1;
   int r;
 
-  if (!dir || asprintf(&fresh, "%s.%d", path, (int)getpid()) < 0) {
-    fresh = NULL;
+  if (!slash)
     return err_set(err, ENOMEM, "out of memory");
-  }
-  r = path_make_all(dir, err);
+  *slash = '\0';
+  r = path_make_all(path, err);
   if (r < 0)
     return r;
-  fd = open(fresh, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-  r = fd < 0 ? -errno : fd_write_all(fd, text);
-  if (r == 0 && rename(fresh, path) < 0)
-    r = -errno;
-  if (r < 0)
-    (void)unlink(fresh);
-  return r < 0 ? err_set_errno(err, -r, "%s", path) : 0;
+  dir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+  r = dir < 0 ? -errno : replace_file(dir, slash + 1, 0600, text);
+  return r < 0 ? err_set_errno(err, -r, "%s/%s", path, slash + 1) : 0;
 }
 
 /* What would be trusted has to be a policy that can be loaded. */

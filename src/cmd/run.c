@@ -177,8 +177,7 @@ int cmd_start(const struct opts *opts, struct context *context, struct plan *pla
   if (!planned)
     cmd_tell_plan(plan);
   request.proxy_program = proxy;
-  *ret_started = true;
-  return run_command(&request, &run);
+  return run_command(&request, &run, ret_started);
 }
 
 int cmd_run(const struct opts *opts, char *const *args)

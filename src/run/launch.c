@@ -219,11 +219,13 @@ static int tell_not_executed(const struct plan *plan)
   return RUN_EXIT_FAILED;
 }
 
-static int report_end(const struct run_request *request, struct engine_run *run, int status, bool timed_out)
+static int report_end(const struct run_request *request, struct engine_run *run, int status, bool timed_out,
+                      bool *ret_started)
 {
   int exit_status = RUN_EXIT_FAILED;
   bool executed = engine_finish(run, status, &exit_status);
 
+  *ret_started = executed || timed_out || exit_status > 128;
   if (timed_out) {
     log_line(LOG_NOTICE, "the command was ended after its time limit (limits.timeout)");
     return RUN_EXIT_TIMEOUT;
@@ -234,7 +236,7 @@ static int report_end(const struct run_request *request, struct engine_run *run,
 }
 
 static int run_started(const struct run_request *request, struct engine_run *run, struct publish *publish, int audit,
-                       int signals)
+                       int signals, bool *ret_started)
 {
   struct summary summary = SUMMARY_INIT;
   struct proxy proxy = PROXY_INIT;
@@ -267,14 +269,14 @@ static int run_started(const struct run_request *request, struct engine_run *run
   ask_close(&ask);
   proxy_stop(&proxy, &summary);
   policy_free(proxy.grown);
-  status = report_end(request, run, status, timed_out);
+  status = report_end(request, run, status, timed_out, ret_started);
   tell_replaced(request->plan);
   summary_print(&summary, request->summary, status, run_id);
   summary_free(&summary);
   return status;
 }
 
-int run_command(const struct run_request *request, struct run *run)
+int run_command(const struct run_request *request, struct run *run, bool *ret_started)
 {
   struct err err = ERR_INIT;
   struct terminal terminal = open_terminal(request->facts->terminal);
@@ -284,6 +286,7 @@ int run_command(const struct run_request *request, struct run *run)
   fd_autoclose int audit = -1;
   int status = RUN_EXIT_FAILED;
 
+  *ret_started = false;
   supervise_signals(&handled);
   sigprocmask(SIG_BLOCK, &handled, NULL);
   signals = signalfd(-1, &handled, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -291,7 +294,7 @@ int run_command(const struct run_request *request, struct run *run)
       publish_listen(request->plan, &err, &publish) < 0 || start(request, run, &err) < 0)
     log_line(LOG_ERROR, "%s", err.code ? err.message : "signalfd failed");
   else
-    status = run_started(request, &run->engine, &publish, audit, signals);
+    status = run_started(request, &run->engine, &publish, audit, signals, ret_started);
   run_abandon(run);
   passing_remove(request->plan, &run->passing_lock);
   restore_terminal(&terminal, status);

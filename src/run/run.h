@@ -67,7 +67,8 @@ int run_prepare(const struct run_request *request, struct err *err, struct run *
 void run_abandon(struct run *run);
 
 /* Runs the command to its end and returns the exit status for sbx: the command's (0..255), 128+n for signal n, or one
- * of run_exit. Everything that has to be said has been said. The run is at its end. */
-int run_command(const struct run_request *request, struct run *run);
+ * of run_exit. Everything that has to be said has been said. The run is at its end. *ret_started is whether the command
+ * has run. */
+int run_command(const struct run_request *request, struct run *run, bool *ret_started);
 
 #endif

@@ -10,6 +10,7 @@ libsys_a_SOURCES = \
   src/sys/path.c src/sys/path.h \
   src/sys/probe.c src/sys/probe.h \
   src/sys/proc.c src/sys/proc.h \
+  src/sys/replace.c src/sys/replace.h \
   src/sys/rtnl.c src/sys/rtnl.h \
   src/sys/scm.c src/sys/scm.h \
   src/sys/seccomp.c src/sys/seccomp.h \

@@ -2,6 +2,7 @@
 import json
 import os
 import shutil
+import socket
 
 import pytest
 
@@ -121,12 +122,58 @@ def test_the_audit_is_kept(sbx, project, learn, lab):
 
 
 def test_the_command_cannot_lead_the_policy_elsewhere(sbx, project):
-    """A link put in place of the output file while the command runs leads nowhere."""
+    """A link put in place of the output file while the command runs is replaced, and leads nowhere."""
     victim = project.write("../../victim", "untouched\n")
-    result = sbx("learn", "-o", "learnt.json", "--", "sh", "-c", f"rm learnt.json; ln -s {victim} learnt.json")
+    result = sbx("learn", "-o", "learnt.json", "--", "sh", "-c", f"ln -s {victim} learnt.json")
     assert result.code == 0, result
     with open(victim) as file:
         assert file.read() == "untouched\n"
+    with open(project.root + "/learnt.json") as file:
+        assert json.load(file) == {}
+    assert sorted(n for n in os.listdir(project.root) if n.startswith(".sbx")) == []
+
+
+def test_a_file_that_cannot_take_the_policy(sbx, project):
+    """Links are not followed, and what is no file is not written to; nothing is started."""
+    victim = project.write("../../victim", "untouched\n")
+    os.symlink(victim, project.root + "/link")
+    os.mkfifo(project.root + "/fifo")
+    for name, word in (("link", "is a symbolic link, which is not written through"), ("fifo", "is no regular file"),
+                       ("/dev/stdout", "leave --output out"), (".git", "is no regular file"), (".git/", "is a directory")):
+        sbx("learn", "-o", name, "--", "sh", "-c", "echo started").refused("--output " + name, word)
+    with open(victim) as file:
+        assert file.read() == "untouched\n"
+
+
+@pytest.mark.parametrize("words, code", [
+    (["--audit", "broken/file", "--", "true"], 125), (["--publish", "PORT", "--", "true"], 125), (["--", "/no/such"], 127),
+    (["--", "./broken"], 126), (["--timeout", "x", "--", "true"], 125),
+])
+def test_a_run_that_does_not_come_to_be_leaves_the_file(sbx, project, words, code):
+    project.write("broken", "#!/no/such/interpreter\n")
+    os.chmod(project.root + "/broken", 0o755)
+    path = project.write("learnt.json", "mine\n")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        words = [word.replace("PORT", str(taken.getsockname()[1])) for word in words]
+        assert sbx("learn", "-o", "learnt.json", *words).code == code
+    with open(path) as file:
+        assert file.read() == "mine\n"
+
+
+def test_the_file_keeps_its_mode(sbx, project):
+    path = project.write("learnt.json", "{}\n")
+    os.chmod(path, 0o600)
+    sbx("learn", "-o", "learnt.json", "--", "curl", "-sSf", "http://origin.test/").ok()
+    assert os.stat(path).st_mode & 0o777 == 0o600
+    with open(path) as file:
+        assert json.load(file) == {"network": {"allow": ["origin.test:80"]}}
+
+
+def test_what_was_learnt_is_not_lost(sbx, project):
+    """The file's name is taken by a directory meanwhile."""
+    result = sbx("learn", "-o", "learnt.json", "--", "sh", "-c", "mkdir -p learnt.json/x; curl -sSf http://origin.test/ -o /dev/null")
+    assert result.code == 125 and "learnt.json" in result.err, result
+    assert json.loads(result.out) == {"network": {"allow": ["origin.test:80"]}}
 
 
 def test_nothing_else_is_wider(sbx, project):

@@ -189,3 +189,9 @@ tests_unit_test_cmd_opts_SOURCES = tests/unit/test_cmd_opts.c src/cmd/opts.c
 tests_unit_test_cmd_opts_CPPFLAGS = $(unit_cppflags)
 tests_unit_test_cmd_opts_LDADD = $(unit_plan_libs)
 endif
+
+check_PROGRAMS += tests/unit/test_sys_replace
+TESTS += tests/unit/test_sys_replace
+tests_unit_test_sys_replace_SOURCES = tests/unit/test_sys_replace.c
+tests_unit_test_sys_replace_CPPFLAGS = $(unit_cppflags)
+tests_unit_test_sys_replace_LDADD = $(unit_sys_libs)
