@@ -58,6 +58,7 @@
 #define LIMITS_ASK_QUESTIONS 256 /* distinct questions to the user */
 #define LIMITS_ASK_PENDING 16 /* of them waiting for an answer */
 #define LIMITS_AUDIT_BYTES (16 * 1024 * 1024) /* one audit file */
+#define LIMITS_AUDIT_QUEUE_BYTES (4 * 1024 * 1024) /* lines that wait for the audit's reader, where it has one */
 #define LIMITS_AUDIT_RUN_BYTES (8 * 1024 * 1024) /* of one run in it; a file without room for that is rotated */
 
 /* Questions to the user (--ask), in sbx. */

@@ -1,13 +1,14 @@
 /* audit: what was asked for and what came of it: one JSON object per line, see sbx-proxy(8).
  *
- * A line is written with one write(2) when its exchange ends, so that it has the byte counts. Everything that comes
- * from inside the sandbox is escaped.
+ * A line is written when its exchange ends, so that it has the byte counts; with one write(2), but for long ones to a
+ * pipe. Everything that comes from inside the sandbox is escaped.
  */
 #ifndef SBX_PROXY_AUDIT_H
 #define SBX_PROXY_AUDIT_H
 
 #include "policy/decide.h"
 #include "policy/upstream.h"
+#include "proxy/loop.h"
 
 struct audit;
 
@@ -35,17 +36,22 @@ struct audit_record {
   uint64_t ms;
 };
 
-/* Writes to fd, which stays the caller's. run_id must outlive the object. 0 or -ENOMEM. */
-int audit_new(int fd, const char *run_id, struct audit **ret_audit);
+/* Writes to fd, which stays the caller's, flags included. loop and run_id must outlive the object. 0 or -errno. */
+int audit_new(struct loop *loop, int fd, const char *run_id, struct audit **ret_audit);
 void audit_free(struct audit *audit);
 
-/* Appends a line; of what a limit has turned away, only of the first of each kind. Past LIMITS_AUDIT_RUN_BYTES
- * (LIMITS_AUDIT_BYTES where it is no file) a last line says so and nothing more is written. Errors of the file are not
- * the connection's: they are counted out, and the object says so by audit_error. */
+/* Appends a line; of what a limit has turned away, only of the first of each kind. Never waits for a reader: lines do, up
+ * to LIMITS_AUDIT_QUEUE_BYTES. Past LIMITS_AUDIT_RUN_BYTES (LIMITS_AUDIT_BYTES where it is no file) a last line says so
+ * and nothing more is written. Errors of the file are not the connection's: they are counted out, and the object says so
+ * by audit_error. */
 void audit_write(struct audit *audit, const struct audit_record *record);
 
-/* How many lines were not written for want of room. */
+/* Nothing more will be appended: gives the reader so long to take what is left. */
+void audit_end(struct audit *audit, unsigned patience_ms);
+
+/* How many lines were not written for want of room in the run's share, and since nobody read. */
 uint64_t audit_missing(const struct audit *audit);
+uint64_t audit_unread(const struct audit *audit);
 
 /* 0, or the negative errno of the first write that failed. */
 int audit_error(const struct audit *audit);

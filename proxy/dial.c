@@ -113,8 +113,8 @@ static void on_deadline(void *data)
   fail(data, ETIMEDOUT);
 }
 
-/* TCP lets a socket connect to itself (RFC 9293, 3.5, a simultaneous open): where nobody listens on a loopback port that
- * the kernel happens to choose for our own end. It would send everything back. Reset, it leaves the port at once. */
+/* TCP lets a socket connect to itself (RFC 9293, 3.5, a simultaneous open), where nobody listens on a loopback port and
+ * the kernel chooses it for our own end. It would send everything back. Reset, it leaves the port at once. */
 static bool is_connected_to_itself(int fd)
 {
   struct linger linger = { .l_onoff = 1, .l_linger = 0 };

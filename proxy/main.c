@@ -37,7 +37,7 @@
 #define OWN_DESCRIPTORS 256
 #define FDS_PER_CONNECTION 2
 #define FDS_PER_LISTENER 2 /* that is made for a name: IPv4 and IPv6 */
-#define END_MS 800 /* less than sbx waits for the end of this program */
+#define END_MS 400 /* for the audit's reader, and for sbx, which waits for the end of this program longer than both */
 
 struct program {
   struct control_start start;
@@ -204,7 +204,7 @@ static int set_up(struct program *program, struct err *err)
     r = loop_new(err, &proxy->loop);
   if (r == 0)
     r = resolve_new(proxy->loop, err, &proxy->resolve);
-  if (r == 0 && audit_new(program->fds[1], program->start.run_id, &proxy->audit) < 0)
+  if (r == 0 && audit_new(proxy->loop, program->fds[1], program->start.run_id, &proxy->audit) < 0)
     r = err_set(err, ENOMEM, "audit: out of memory");
   if (r == 0) {
     proxy->ask = ask_new(proxy, program->start.ask);
@@ -257,7 +257,8 @@ static void tell_the_rest(struct program *program)
   struct loop_timer *patience = NULL;
 
   program->ending = true;
-  notify_end(proxy->notify, audit_missing(proxy->audit));
+  audit_end(proxy->audit, END_MS);
+  notify_end(proxy->notify, audit_missing(proxy->audit), audit_unread(proxy->audit));
   if (!notify_flush(proxy->notify) && loop_timer_new(proxy->loop, on_patience, proxy->loop, &patience) == 0) {
     loop_timer_set(patience, END_MS);
     loop_io_watch(proxy->control_io, LOOP_WRITE);
@@ -291,8 +292,8 @@ static void program_free(struct program *program)
   loop_io_free(&program->proxy.control_io);
   resolve_free(program->proxy.resolve);
   splice_close(&program->proxy.splice);
-  loop_free(program->proxy.loop);
   audit_free(program->proxy.audit);
+  loop_free(program->proxy.loop);
   ask_free(program->proxy.ask);
   notify_free(program->proxy.notify);
   policy_free(program->policy);

@@ -92,11 +92,12 @@ static uint32_t at_most(uint64_t number)
   return number < UINT32_MAX ? (uint32_t)number : UINT32_MAX;
 }
 
-void notify_end(struct notify *notify, uint64_t unaudited)
+void notify_end(struct notify *notify, uint64_t unaudited, uint64_t unread)
 {
-  notify->has_totals = notify->more || unaudited;
-  notify->totals =
-      (struct control_totals){ .type = CONTROL_TOTALS, .more = at_most(notify->more), .unaudited = at_most(unaudited) };
+  notify->has_totals = notify->more || unaudited || unread;
+  notify->totals = (struct control_totals){
+    .type = CONTROL_TOTALS, .more = at_most(notify->more), .unaudited = at_most(unaudited), .unread = at_most(unread)
+  };
 }
 
 /* Copies what fits, NUL-terminated. The target is zeroed. */

@@ -23,8 +23,9 @@ void notify_denied(struct notify *notify, const struct denial *denial);
 /* The control socket has room again. True when nothing is left to be told. */
 bool notify_flush(struct notify *notify);
 
-/* Nothing more will be denied: notify_flush() tells the totals, too. unaudited: lines without room in the audit. */
-void notify_end(struct notify *notify, uint64_t unaudited);
+/* Nothing more will be denied: notify_flush() tells the totals, too. The audit lacks lines, as audit_missing() and
+ * audit_unread() have it. */
+void notify_end(struct notify *notify, uint64_t unaudited, uint64_t unread);
 
 /* Who waits for room in the control socket: it is watched while anybody does. */
 enum notify_waiter {

@@ -73,6 +73,7 @@ void summary_add_totals(struct summary *summary, const struct control_totals *to
 {
   summary->more += totals->more;
   summary->unaudited += totals->unaudited;
+  summary->unread += totals->unread;
 }
 
 /* What the policy allows and the network does not. */
@@ -126,6 +127,9 @@ void summary_print(const struct summary *summary, enum run_summary mode, int exi
   if (summary->unaudited)
     log_line(LOG_NOTICE, "the audit lacks the last %lu lines of this run: a run has room for %d MiB there",
              summary->unaudited, LIMITS_AUDIT_RUN_BYTES / (1024 * 1024));
+  if (summary->unread)
+    log_line(LOG_NOTICE, "the audit lacks %lu lines of this run: its descriptor was full, and nobody read from it",
+             summary->unread);
   if (mode == RUN_SUMMARY_ALWAYS)
     log_line(LOG_NOTICE, "run %s: exit status %d, %zu distinct denials", run_id, exit_status, denials);
 }

@@ -21,6 +21,7 @@ struct summary {
   size_t cap;
   unsigned long more; /* denials beyond the distinct ones that were kept */
   unsigned long unaudited; /* lines that the audit had no room for */
+  unsigned long unread; /* lines that the audit's reader did not take in time */
 };
 
 #define SUMMARY_INIT { .entries = NULL }

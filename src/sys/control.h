@@ -123,6 +123,7 @@ struct control_totals {
   uint32_t type;
   uint32_t more; /* denials and failures that CONTROL_DENIED has not told */
   uint32_t unaudited; /* lines that the audit had no room for */
+  uint32_t unread; /* lines that the audit's reader did not take in time */
 };
 
 /* Asks whether a target may be reached. */

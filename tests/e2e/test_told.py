@@ -1,7 +1,13 @@
 """P10 under a flood: what was denied is told, whatever a program inside does to hide it; and the audit says what it lacks."""
+import fcntl
 import json
 import os
+import re
 import signal
+import socket
+import threading
+
+import pytest
 
 from harness.sbx import PYTHON
 
@@ -75,6 +81,36 @@ def test_one_run_does_not_fill_the_audit_of_all(sbx, project):
     assert sum(os.path.getsize(f"{project.state}/{n}") for n in os.listdir(project.state) if "audit" in n) < 33 << 20
     shown = sbx("log").ok().out
     assert "before.evil.test" in shown and "after.evil.test" in shown and "audit-full" in shown
+
+
+@pytest.mark.parametrize("kind", ["pipe", "socket"])
+def test_an_audit_that_nobody_reads(sbx, lab, kind):
+    """The run goes on, and is told what is missing. A reader that comes late gets all, while there is room to wait."""
+    def run(count, read):
+        ours, theirs = os.pipe() if kind == "pipe" else (s.detach() for s in socket.socketpair())
+        code = FILL.replace("range(100)", f"range({count})")
+        process = sbx.start("run", "--allow", "origin.test", "--audit", f"fd:{theirs}", "--", PYTHON, "-c",
+                            code + "print('done', flush=True); input()", stdin=-1, pass_fds=(theirs,))
+        assert fcntl.fcntl(theirs, fcntl.F_GETFL) & os.O_NONBLOCK == 0
+        os.close(theirs)
+        assert process.stdout.readline() == b"done\n", process.stderr.read1()
+        lines = []
+        if read:
+            reader = threading.Thread(target=lambda: lines.extend(open(ours, "rb")))
+            reader.start()
+        _, err = process.communicate(b"\n", timeout=60)
+        if read:
+            reader.join(60)
+        else:
+            os.close(ours)
+        assert process.returncode == 0, err
+        return err.decode(), [json.loads(line) for line in lines]
+
+    err, _ = run(30, False)
+    told = re.search(r"the audit lacks (\d+) lines of this run: its descriptor was full", err)
+    assert told and 1000 < int(told[1]) < 1800, err
+    err, lines = run(15, True)
+    assert "the audit lacks" not in err and len(lines) == 900, (err, len(lines))
 
 
 def test_rotated_lines_are_shown_first(sbx, project):

@@ -230,7 +230,7 @@ static void make_proxy(void)
   proxy->reach_max = 64;
   splice_open(&proxy->splice);
   FUZZ_ASSERT(loop_new(&err, &proxy->loop) == 0 && resolve_new(proxy->loop, &err, &proxy->resolve) == 0);
-  FUZZ_ASSERT(audit_new(open("/dev/null", O_WRONLY | O_CLOEXEC), "fuzz", &proxy->audit) == 0);
+  FUZZ_ASSERT(audit_new(proxy->loop, open("/dev/null", O_WRONLY | O_CLOEXEC), "fuzz", &proxy->audit) == 0);
   proxy->ask = ask_new(proxy, false);
   proxy->listener_max = LIMITS_LISTENERS;
   proxy->inside = inside_new(proxy);

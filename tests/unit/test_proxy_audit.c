@@ -3,7 +3,10 @@
 #include "proxy/audit.h"
 #include "unit/unit.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <json-c/json.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -63,9 +66,8 @@ static void test_line(void **state)
     .ms = 3,
   };
 
-  (void)state;
   assert_int_equal(addr_parse(SPAN("2001:db8::1"), &ip), 0);
-  assert_int_equal(audit_new(fd, "run\"1", &audit), 0);
+  assert_int_equal(audit_new(*state, fd, "run\"1", &audit), 0);
   audit_write(audit, &record);
   line = read_line(fd, 0);
   assert_string_equal(member(line, "run"), "run\"1");
@@ -103,9 +105,8 @@ static void test_long_texts(void **state)
     .path = text,
   };
 
-  (void)state;
   memset(bytes, 0x01, sizeof bytes);
-  assert_int_equal(audit_new(fd, "run", &audit), 0);
+  assert_int_equal(audit_new(*state, fd, "run", &audit), 0);
   audit_write(audit, &record);
   assert_int_equal(audit_error(audit), 0);
   json_object_put(read_line(fd, 0));
@@ -125,8 +126,7 @@ static void test_ceiling(void **state)
   unsigned count = 0;
   off_t end;
 
-  (void)state;
-  assert_int_equal(audit_new(fd, "run", &audit), 0);
+  assert_int_equal(audit_new(*state, fd, "run", &audit), 0);
   for (; audit_missing(audit) == 0; count++) {
     end = lseek(fd, 0, SEEK_END);
     audit_write(audit, &record);
@@ -146,11 +146,140 @@ static void test_write_error(void **state)
   const struct audit_record record = { .event = "connect", .via = "http", .reason = REASON_ALLOWED };
   struct audit *audit;
 
-  (void)state;
-  assert_int_equal(audit_new(-1, "run", &audit), 0);
+  assert_int_equal(audit_new(*state, -1, "run", &audit), 0);
   audit_write(audit, &record);
   assert_int_equal(audit_error(audit), -EBADF);
   audit_free(audit);
+}
+
+static const struct audit_record connection = { .event = "connect", .via = "http", .reason = REASON_ALLOWED };
+
+/* What a pipe holds, up to the end of the line that it is cut in. */
+static size_t count_lines(int fd, char *bytes, size_t *len)
+{
+  size_t lines = 0;
+  ssize_t n = read(fd, bytes + *len, 1 << 20);
+
+  assert_true(n > 0);
+  *len += (size_t)n;
+  for (size_t i = 0; i < *len; i++)
+    lines += bytes[i] == '\n';
+  return lines;
+}
+
+static void stop(void *data)
+{
+  loop_stop(data);
+}
+
+static void turn(struct loop *loop)
+{
+  struct loop_timer *timer;
+
+  assert_int_equal(loop_timer_new(loop, stop, loop, &timer), 0);
+  loop_timer_set(timer, 1);
+  loop_run(loop);
+  loop_timer_free(&timer);
+}
+
+/* Nobody reads: nothing blocks, lines wait, and past the ceiling they are counted. What is read is whole. */
+static void test_pipe_that_nobody_reads(void **state)
+{
+  static char bytes[LIMITS_AUDIT_QUEUE_BYTES + (2 << 20)];
+  fd_autoclose int in = -1;
+  fd_autoclose int out = -1;
+  struct audit *audit;
+  size_t lines = 0;
+  size_t wrote = 0;
+  size_t len = 0;
+  int fds[2];
+
+  assert_int_equal(pipe(fds), 0);
+  out = fds[0];
+  in = fds[1];
+  assert_int_equal(audit_new(*state, in, "run", &audit), 0);
+  for (; audit_unread(audit) < 1000; wrote++)
+    audit_write(audit, &connection);
+  assert_in_range(wrote, LIMITS_AUDIT_QUEUE_BYTES / 200, LIMITS_AUDIT_QUEUE_BYTES / 100);
+  assert_int_equal(fcntl(in, F_GETFL) & O_NONBLOCK, 0);
+  while (lines < wrote - 1000) {
+    lines = count_lines(out, bytes, &len);
+    turn(*state);
+  }
+  assert_int_equal(lines, wrote - 1000);
+  for (size_t i = 0; i < len; i++)
+    assert_true(i == 0 || (bytes[i - 1] == '\n') == (bytes[i] == '{'));
+  assert_int_equal(audit_error(audit), 0);
+  assert_int_equal(audit_missing(audit), 0);
+  audit_free(audit);
+}
+
+/* A reader that comes late misses nothing, long lines included; the loop writes on as it reads. */
+static void test_pipe_with_a_late_reader(void **state)
+{
+  static char bytes[4 << 20];
+  static char text[1024];
+  const struct audit_record record = {
+    .event = "request", .via = "http", .reason = REASON_ALLOWED, .path = { text, sizeof text }
+  };
+  fd_autoclose int in = -1;
+  fd_autoclose int out = -1;
+  struct audit *audit;
+  size_t lines = 0;
+  size_t len = 0;
+  int fds[2];
+
+  assert_int_equal(pipe(fds), 0);
+  out = fds[0];
+  in = fds[1];
+  assert_int_equal(audit_new(*state, in, "run", &audit), 0);
+  for (unsigned i = 0; i < 400; i++)
+    audit_write(audit, i % 2 ? &record : &connection);
+  while (lines < 400) {
+    lines = count_lines(out, bytes, &len);
+    turn(*state);
+  }
+  assert_int_equal(lines, 400);
+  audit_end(audit, 0);
+  assert_int_equal(audit_unread(audit), 0);
+  audit_free(audit);
+}
+
+/* At the end of a run, and a reader that goes away. */
+static void test_pipe_at_the_end(void **state)
+{
+  fd_autoclose int in = -1;
+  fd_autoclose int out = -1;
+  struct audit *audit;
+  int fds[2];
+
+  assert_int_equal(pipe(fds), 0);
+  out = fds[0];
+  in = fds[1];
+  assert_int_equal(audit_new(*state, in, "run", &audit), 0);
+  for (unsigned i = 0; i < 2000; i++)
+    audit_write(audit, &connection);
+  audit_end(audit, 10);
+  assert_in_range(audit_unread(audit), 1000, 1900);
+  fd_close(&out);
+  audit_write(audit, &connection);
+  assert_int_equal(audit_error(audit), -EPIPE);
+  audit_free(audit);
+}
+
+static int make_loop(void **state)
+{
+  struct sigaction ignore = { .sa_handler = SIG_IGN };
+
+  if (sigaction(SIGPIPE, &ignore, NULL))
+    return -1;
+  return loop_new(NULL, (struct loop **)state);
+}
+
+static int free_loop(void **state)
+{
+  loop_free(*state);
+  return 0;
 }
 
 int main(void)
@@ -160,7 +289,10 @@ int main(void)
     cmocka_unit_test(test_long_texts),
     cmocka_unit_test(test_ceiling),
     cmocka_unit_test(test_write_error),
+    cmocka_unit_test(test_pipe_that_nobody_reads),
+    cmocka_unit_test(test_pipe_with_a_late_reader),
+    cmocka_unit_test(test_pipe_at_the_end),
   };
 
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  return cmocka_run_group_tests(tests, make_loop, free_loop);
 }
