@@ -403,9 +403,9 @@ bool decide_may_ask(const struct verdict *verdict, const struct host *host)
 const char *decide_asked_word(enum decide_asked asked)
 {
   static const char *const words[DECIDE_ASKED_COUNT] = {
-    [DECIDE_ASKED_NOBODY] = "",         [DECIDE_ASKED_ONCE] = "once", [DECIDE_ASKED_RUN] = "run",
-    [DECIDE_ASKED_PROJECT] = "project", [DECIDE_ASKED_DENY] = "deny", [DECIDE_ASKED_DEADLINE] = "deadline",
-    [DECIDE_ASKED_LIMIT] = "limit",
+    [DECIDE_ASKED_NOBODY] = "",         [DECIDE_ASKED_ONCE] = "once",      [DECIDE_ASKED_RUN] = "run",
+    [DECIDE_ASKED_PROJECT] = "project", [DECIDE_ASKED_DENY] = "deny",      [DECIDE_ASKED_DEADLINE] = "deadline",
+    [DECIDE_ASKED_LIMIT] = "limit",     [DECIDE_ASKED_UNABLE] = "unasked",
   };
 
   return (unsigned)asked < DECIDE_ASKED_COUNT ? words[asked] : "";

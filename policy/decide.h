@@ -71,7 +71,8 @@ enum decide_asked {
   DECIDE_ASKED_PROJECT, /* "project": allowed in every run of this project */
   DECIDE_ASKED_DENY, /* "deny": refused for the rest of the run */
   DECIDE_ASKED_DEADLINE, /* "deadline": the same, since nobody answered in time */
-  DECIDE_ASKED_LIMIT, /* "limit": refused unasked, since there were too many questions */
+  DECIDE_ASKED_LIMIT, /* "limit": refused unasked for now, since there were too many questions */
+  DECIDE_ASKED_UNABLE, /* "unasked": the same, since nobody could be asked */
   DECIDE_ASKED_COUNT,
 };
 

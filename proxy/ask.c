@@ -8,7 +8,7 @@
  *   PENDING    waits                              once: those that wait pass, and NEW again
  *                                                 run, project: the rule joins the policy, and DONE
  *                                                 deny, deadline: REFUSED
- *                                                 limit: those that wait are refused, and NEW again
+ *                                                 limit, unasked: those that wait are refused, and NEW again
  *   REFUSED    refused                            -
  *   DONE       the policy allows it, so this is not asked
  *

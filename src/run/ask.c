@@ -33,8 +33,6 @@ void ask_open(struct ask *ask, const struct ask_setup *setup, pid_t guard,
   *ask = (struct ask){ .setup = setup,
                        .answered = answered,
                        .data = data,
-                       .budget_ms = (uint64_t)LIMITS_ASK_BURST * LIMITS_ASK_EVERY_MS,
-                       .budget_ns = clock_mono_ns(),
                        .line = BUF_INIT(LIMITS_ASK_LINE_BYTES),
                        .terminal = { .fd = setup->fd, .guard = guard, .freeze = FREEZE_INIT } };
 }
@@ -81,7 +79,7 @@ static void settle(struct ask *ask, size_t index, enum decide_asked asked)
 static void refuse_all(struct ask *ask)
 {
   while (ask->count)
-    settle(ask, 0, DECIDE_ASKED_DENY);
+    settle(ask, 0, DECIDE_ASKED_UNABLE);
 }
 
 void ask_close(struct ask *ask)
@@ -166,7 +164,7 @@ static void show_next(struct ask *ask)
       return;
     }
     log_line(LOG_NOTICE, "--ask: %s; %s is refused for now", err.message, question->rule);
-    settle(ask, 0, DECIDE_ASKED_LIMIT);
+    settle(ask, 0, DECIDE_ASKED_UNABLE);
   }
 }
 
@@ -195,8 +193,7 @@ void ask_interrupt(struct ask *ask)
     return;
   ask_terminal_end(&ask->terminal, "no answer");
   settle(ask, shown_index(ask), DECIDE_ASKED_DENY);
-  while (ask->count)
-    settle(ask, 0, DECIDE_ASKED_LIMIT);
+  refuse_all(ask);
 }
 
 void ask_continued(struct ask *ask)
@@ -207,7 +204,7 @@ void ask_continued(struct ask *ask)
 void ask_reaped(struct ask *ask, pid_t pid)
 {
   if (freeze_reaped(&ask->terminal.freeze, pid))
-    settle_terminal(ask, DECIDE_ASKED_LIMIT, "the command did not stand still");
+    settle_terminal(ask, DECIDE_ASKED_UNABLE, "the command did not stand still");
 }
 
 static bool parse_answer(const char *word, enum decide_asked *ret_asked)
@@ -300,16 +297,13 @@ void ask_read(struct ask *ask)
 /* Whether there is room for one more question in this time. */
 static bool spend(struct ask *ask)
 {
-  const uint64_t most = (uint64_t)LIMITS_ASK_BURST * LIMITS_ASK_EVERY_MS;
-  uint64_t now = clock_mono_ns();
+  const uint64_t every = LIMITS_ASK_EVERY_MS * MS;
+  const uint64_t now = clock_mono_ns();
+  const uint64_t from = ask->paid_ns > now ? ask->paid_ns : now;
 
-  ask->budget_ms += (now - ask->budget_ns) / MS;
-  ask->budget_ns = now;
-  if (ask->budget_ms > most)
-    ask->budget_ms = most;
-  if (ask->budget_ms < LIMITS_ASK_EVERY_MS)
+  if (from - now > (LIMITS_ASK_BURST - 1) * every)
     return false;
-  ask->budget_ms -= LIMITS_ASK_EVERY_MS;
+  ask->paid_ns = from + every;
   return true;
 }
 
@@ -336,12 +330,15 @@ void ask_take(struct ask *ask, const struct control_ask *message)
 {
   struct ask_question question;
 
-  if (ask->setup->channel == ASK_NOBODY || ask->gone || ask->count == LIMITS_ASK_PENDING ||
-      !check(message, &question)) {
+  if (!check(message, &question)) {
     answer(ask, &(struct ask_question){ .id = message->id }, DECIDE_ASKED_DENY);
     return;
   }
-  if (!spend(ask)) {
+  if (ask->setup->channel == ASK_NOBODY || ask->gone) {
+    answer(ask, &question, DECIDE_ASKED_UNABLE);
+    return;
+  }
+  if (ask->count == LIMITS_ASK_PENDING || !spend(ask)) {
     answer(ask, &question, DECIDE_ASKED_LIMIT);
     return;
   }

@@ -28,8 +28,7 @@ struct ask {
   size_t count;
   uint32_t last_number;
   bool gone; /* nobody is there any more */
-  uint64_t budget_ms; /* how much of LIMITS_ASK_EVERY_MS has been saved up, and when that was */
-  uint64_t budget_ns;
+  uint64_t paid_ns; /* until then the questions of LIMITS_ASK_EVERY_MS each are spent; in the past: none are */
   struct buf line; /* the beginning of one, of an IDE */
   struct ask_terminal terminal;
 };

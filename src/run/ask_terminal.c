@@ -192,7 +192,7 @@ bool ask_terminal_read(struct ask_terminal *terminal, enum decide_asked *ret_ask
   if (n <= 0)
     return true; /* Ctrl-D, or the terminal is gone */
   if (!ours || !freeze_holds(&terminal->freeze)) {
-    *ret_asked = DECIDE_ASKED_LIMIT;
+    *ret_asked = DECIDE_ASKED_UNABLE;
     *ret_why = ours ? "the command did not stand still" : "the terminal's modes were changed meanwhile";
     return true;
   }

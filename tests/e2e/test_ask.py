@@ -192,8 +192,9 @@ def test_no_answer_in_time_is_a_no(ide, lab, project):
 
 
 @pytest.mark.parametrize("how", ["end", "junk", "endless"])
-def test_an_ide_that_fails_is_a_no(ide, lab, how):
-    run = ide("print(status(connect('evil.test', 443)), status(connect('other.test', 443)))")
+def test_an_ide_that_fails_is_a_no(ide, lab, project, how):
+    path = project.home + "/audit.jsonl"
+    run = ide("print(status(connect('evil.test', 443)), status(connect('other.test', 443)))", "--audit", path)
     question = run.question()
     if how == "end":
         run.mine.shutdown(socket.SHUT_RDWR)
@@ -207,6 +208,8 @@ def test_an_ide_that_fails_is_a_no(ide, lab, how):
         run.mine.sendall(b"x" * 10000)
     assert run.end().out == "403 403\n"
     assert lab.connections == []
+    with open(path) as file:
+        assert {json.loads(line)["asked"] for line in file} == {"deny" if how == "junk" else "unasked"}
 
 
 def test_what_is_never_asked(ide, lab):

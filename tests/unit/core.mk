@@ -1,7 +1,8 @@
-# Unit tests of base, sys, plan and cmd. A program links the archive that it tests and those below it, and nothing else.
+# Unit tests of base, sys, plan, run and cmd. A program links the archive that it tests and those below it, and nothing else.
 unit_base_libs = libbase.a $(CMOCKA_LIBS)
 unit_sys_libs = libsys.a libbase.a $(SECCOMP_LIBS) $(CMOCKA_LIBS)
 unit_plan_libs = libplan.a libpolicy.a libsys.a libbase.a $(SECCOMP_LIBS) $(JSONC_LIBS) $(CMOCKA_LIBS)
+unit_run_libs = librun.a $(unit_plan_libs)
 EXTRA_DIST += tests/unit/bpf.h tests/unit/facts_make.h tests/unit/temp.h
 EXTRA_DIST += \
   tests/unit/golden/default-root.txt \
@@ -195,3 +196,9 @@ TESTS += tests/unit/test_sys_replace
 tests_unit_test_sys_replace_SOURCES = tests/unit/test_sys_replace.c
 tests_unit_test_sys_replace_CPPFLAGS = $(unit_cppflags)
 tests_unit_test_sys_replace_LDADD = $(unit_sys_libs)
+
+check_PROGRAMS += tests/unit/test_run_ask
+TESTS += tests/unit/test_run_ask
+tests_unit_test_run_ask_SOURCES = tests/unit/test_run_ask.c
+tests_unit_test_run_ask_CPPFLAGS = $(unit_cppflags)
+tests_unit_test_run_ask_LDADD = $(unit_run_libs)
