@@ -409,8 +409,7 @@ static int doc_walk_object(struct doc_cursor *cursor, struct json_object *json, 
   return r;
 }
 
-/* One value; the depth is json-c's, so LIMITS_POLICY_DEPTH at most. */
-static int doc_walk(struct doc_cursor *cursor, struct json_object *json, struct doc *doc)
+static int doc_walk_value(struct doc_cursor *cursor, struct json_object *json, struct doc *doc)
 {
   switch (json_object_get_type(json)) {
   case json_type_null:
@@ -434,6 +433,17 @@ static int doc_walk(struct doc_cursor *cursor, struct json_object *json, struct 
     return doc_walk_object(cursor, json, doc);
   }
   return doc_misread(cursor);
+}
+
+/* One value; the depth is json-c's, so LIMITS_POLICY_DEPTH at most. */
+static int doc_walk(struct doc_cursor *cursor, struct json_object *json, struct doc *doc)
+{
+  int r;
+
+  doc->from = cursor->at;
+  r = doc_walk_value(cursor, json, doc);
+  doc->to = cursor->at;
+  return r;
 }
 
 /* The character of the valid sequence of two to four bytes as JSON escapes. */

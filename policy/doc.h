@@ -1,4 +1,4 @@
-/* doc: JSON text → a tree in which every value knows its line.
+/* doc: JSON text → a tree in which every value knows its line and its bytes.
  *
  * The language is RFC 8259 with comments (// and C's), strict: no duplicate or escaped member names, no NUL, valid
  * UTF-8, at most LIMITS_POLICY_DEPTH deep. The only module that knows json-c.
@@ -28,6 +28,8 @@ struct doc {
   struct doc *items; /* DOC_ARRAY, DOC_OBJECT: in the order of the text */
   size_t count;
   size_t cap;
+  size_t from; /* the value's place in the text: the offset of its first byte, and of the one behind its last */
+  size_t to;
 };
 
 /* Parses a whole text. name is what messages call the place. 0, -EINVAL "name:line: cause; fix", or -ENOMEM. */

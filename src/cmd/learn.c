@@ -65,10 +65,11 @@ static int open_directory(const struct opts *opts, struct err *err, int *ret_fd)
   if (fd < 0)
     return err_set_errno(err, errno, "--output %s: its directory", opts->output);
   if (!name[0] || replace_check(fd, name, &cause) < 0)
-    return err_set(err, EINVAL,
-                   "--output %s: %s; or leave --output out, and the policy goes to standard output after what the "
-                   "command writes",
-                   opts->output, name[0] ? cause.message : "is a directory");
+    return err_set(
+        err, EINVAL,
+        "--output %s: %s; name a regular file, or leave --output out, and the policy goes to standard output "
+        "after what the command writes",
+        opts->output, name[0] ? cause.message : "is a directory");
   if (faccessat(fd, ".", W_OK | X_OK, AT_EACCESS) < 0)
     return err_set_errno(err, errno, "--output %s: its directory", opts->output);
   *ret_fd = fd_steal(&fd);

@@ -62,7 +62,8 @@ static enum decide_asked keep(struct ask *ask, const struct ask_question *questi
     log_line(LOG_DETAIL, "%s is allowed in this project from now on (%s)", question->rule, ask->setup->project_file);
     return DECIDE_ASKED_PROJECT;
   }
-  log_line(LOG_WARNING, "%s is allowed for this run only: %s", question->rule, err.message);
+  log_line(LOG_WARNING, "%s is allowed for this run only: %s; to keep it, add \"%s\" to network.allow of %s",
+           question->rule, err.message, question->rule, ask->setup->project_file);
   return DECIDE_ASKED_RUN;
 }
 

@@ -6,102 +6,68 @@
 #include "policy/doc.h"
 #include "policy/limits.h"
 #include "sys/path.h"
+#include "sys/replace.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <sys/file.h>
-#include <unistd.h>
 
 #define INDENT 2
 
-static void print_indent(unsigned depth, struct buf *out)
+static const char fresh[] =
+    "// Your own policy for one project; " SBX_NAME " run --ask adds to it. Edit it as you like.\n"
+    "{\n"
+    "  \"network\": {\n"
+    "    \"allow\": [\n"
+    "    ]\n"
+    "  }\n"
+    "}\n";
+
+static bool is_blank(char byte)
 {
-  buf_printf(out, "\n%*s", (int)(depth * INDENT), "");
+  return byte == ' ' || byte == '\t';
 }
 
-static void print_name(const char *name, struct buf *out)
+/* The blanks in front of a line of which at is an offset. */
+static struct span indent_at(struct span text, size_t at)
 {
-  buf_append_json(out, span_of(name));
-  buf_append_str(out, ": ");
+  size_t begin = at;
+  size_t end;
+
+  while (begin && text.ptr[begin - 1] != '\n')
+    begin--;
+  for (end = begin; end < text.len && is_blank(text.ptr[end]); end++)
+    ;
+  return span_sub(text, begin, end - begin);
 }
 
-static void print_doc(const struct doc *doc, unsigned depth, struct buf *out)
+/* The text with one more item at the end of a list or an object: on a line of its own if the closing bracket has one.
+ * Comments stay where they are: the comma goes to the item before, whatever stands behind that. */
+static void append_item(struct span text, const struct doc *list, struct span item, struct buf *out)
 {
-  bool object = doc->type == DOC_OBJECT;
+  const struct doc *last = list->count ? &list->items[list->count - 1] : NULL;
+  size_t after = last ? last->to : list->from + 1;
+  size_t close = list->to - 1;
+  size_t at = close; /* where the item goes */
 
-  if (doc->type != DOC_ARRAY && !object) {
-    if (doc->type == DOC_STRING)
-      buf_append_json(out, span_of(doc->text));
-    else
-      buf_append_str(out, doc->text ? doc->text : "null");
-    return;
+  while (at > after && is_blank(text.ptr[at - 1]))
+    at--;
+  buf_append(out, span_sub(text, 0, after));
+  buf_append_str(out, last ? "," : "");
+  buf_append(out, span_sub(text, after, at - after));
+  if (at > after && text.ptr[at - 1] == '\n') {
+    buf_append(out, indent_at(text, last ? last->from : close));
+    buf_printf(out, "%*s", last ? 0 : INDENT, "");
+    buf_append(out, item);
+    buf_append_byte(out, '\n');
+  } else {
+    buf_append_str(out, at > list->from + 1 ? " " : "");
+    buf_append(out, item);
   }
-  buf_append_byte(out, object ? '{' : '[');
-  for (size_t i = 0; i < doc->count; i++) {
-    buf_append_str(out, i ? "," : "");
-    print_indent(depth + 1, out);
-    if (object)
-      print_name(doc->items[i].name, out);
-    print_doc(&doc->items[i], depth + 1, out);
-  }
-  if (doc->count)
-    print_indent(depth, out);
-  buf_append_byte(out, object ? '}' : ']');
+  buf_append(out, span_sub(text, at, text.len - at));
 }
 
-/* The list, NULL where there is none, with the rule at its end. */
-static void print_allow(const struct doc *allow, const char *rule, struct buf *out)
-{
-  print_name("allow", out);
-  buf_append_byte(out, '[');
-  for (size_t i = 0; allow && i < allow->count; i++) {
-    print_indent(3, out);
-    print_doc(&allow->items[i], 3, out);
-    buf_append_byte(out, ',');
-  }
-  print_indent(3, out);
-  buf_append_json(out, span_of(rule));
-  print_indent(2, out);
-  buf_append_byte(out, ']');
-}
-
-static void print_network(const struct doc *network, const char *rule, struct buf *out)
-{
-  print_name("network", out);
-  buf_append_byte(out, '{');
-  for (size_t i = 0; network && i < network->count; i++) {
-    if (strcmp(network->items[i].name, "allow") == 0)
-      continue;
-    print_indent(2, out);
-    print_name(network->items[i].name, out);
-    print_doc(&network->items[i], 2, out);
-    buf_append_byte(out, ',');
-  }
-  print_indent(2, out);
-  print_allow(network ? doc_member(network, "allow") : NULL, rule, out);
-  print_indent(1, out);
-  buf_append_byte(out, '}');
-}
-
-/* The whole file. policy is NULL for a new one. */
-static void print_file(const struct doc *policy, const char *rule, struct buf *out)
-{
-  buf_append_str(out, "// Your own policy for one project; " SBX_NAME " run --ask adds to it. Edit it as you like.\n{");
-  for (size_t i = 0; policy && i < policy->count; i++) {
-    if (strcmp(policy->items[i].name, "network") == 0)
-      continue;
-    print_indent(1, out);
-    print_name(policy->items[i].name, out);
-    print_doc(&policy->items[i], 1, out);
-    buf_append_byte(out, ',');
-  }
-  print_indent(1, out);
-  print_network(policy ? doc_member(policy, "network") : NULL, rule, out);
-  buf_append_str(out, "\n}\n");
-}
-
-/* Whether the policy has the types that print_file() relies on; *ret_has tells that the rule is there already. */
+/* Whether the policy has the types that add_rule() relies on; *ret_has tells that the rule is there already. */
 static bool is_sound(const struct doc *policy, const char *rule, bool *ret_has)
 {
   const struct doc *network = policy->type == DOC_OBJECT ? doc_member(policy, "network") : NULL;
@@ -116,54 +82,61 @@ static bool is_sound(const struct doc *policy, const char *rule, bool *ret_has)
          (!allow || allow->type == DOC_ARRAY);
 }
 
-/* The text to be written; empty where nothing has to be. */
-static int make_text(int dir, const char *name, const char *path, const char *rule, struct err *err, struct buf *out)
+static void add_rule(struct span text, const struct doc *policy, const char *rule, struct buf *out)
 {
-  buf_autofree struct buf old = BUF_INIT(LIMITS_POLICY_BYTES);
-  doc_autofree struct doc *doc = NULL;
-  bool has = false;
-  int r = fd_read_file(dir, name, &old);
+  buf_autofree struct buf item = BUF_INIT(LIMITS_POLICY_BYTES);
+  const struct doc *network = doc_member(policy, "network");
+  const struct doc *allow = network ? doc_member(network, "allow") : NULL;
 
-  if (r < 0 && r != -ENOENT)
-    return err_set_errno(err, -r, "%s", path);
-  if (r == 0) {
-    r = doc_parse(path, buf_span(&old), err, &doc);
-    if (r < 0)
-      return r;
-    if (!is_sound(doc, rule, &has))
-      return err_set(err, EINVAL, "%s: is no policy; run: " SBX_NAME " check %s", path, path);
-  }
-  if (!has)
-    print_file(doc, rule, out);
-  return buf_error(out) ? err_set_errno(err, -buf_error(out), "%s", path) : 0;
+  buf_append_str(&item, allow ? "" : network ? "\"allow\": [" : "\"network\": { \"allow\": [");
+  buf_append_json(&item, span_of(rule));
+  buf_append_str(&item, allow ? "" : network ? "]" : "] }");
+  append_item(text, allow ? allow : network ? network : policy, buf_span(&item), out);
 }
 
-/* A file that was left by a killed run is written over: the directory is locked. */
-static int replace(int dir, const char *name, struct span text)
+/* The text to be written; empty where nothing has to be. */
+static int make_text(struct span old, const char *path, const char *rule, struct err *err, struct buf *out)
 {
-  buf_autofree struct buf fresh = BUF_INIT(LIMITS_PATH_BYTES);
-  fd_autoclose int fd = -1;
-  int r;
+  doc_autofree struct doc *before = NULL;
+  doc_autofree struct doc *after = NULL;
+  bool has = false;
+  int r = doc_parse(path, old, err, &before);
 
-  buf_printf(&fresh, "%s.new", name);
-  if (buf_error(&fresh))
-    return buf_error(&fresh);
-  if (unlinkat(dir, fresh.data, 0) < 0 && errno != ENOENT)
-    return -errno;
-  fd = openat(dir, fresh.data, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-  if (fd < 0)
-    return -errno;
-  r = fd_write_all(fd, text);
-  if (r == 0 && (fsync(fd) < 0 || renameat(dir, fresh.data, dir, name) < 0))
-    r = -errno;
   if (r < 0)
-    (void)unlinkat(dir, fresh.data, 0);
+    return r;
+  if (!is_sound(before, rule, &has))
+    return err_set(err, EINVAL, "%s: is no policy; run: " SBX_NAME " check %s", path, path);
+  if (has)
+    return 0;
+  add_rule(old, before, rule, out);
+  if (buf_error(out))
+    return err_set_errno(err, -buf_error(out), "%s", path);
+  r = doc_parse(path, buf_span(out), err, &after);
+  if (r == 0 && (!is_sound(after, rule, &has) || !has))
+    r = err_set(err, EINVAL, "%s: the rule cannot be added", path);
   return r;
+}
+
+static int write_rule(int dir, const char *name, const char *path, const char *rule, struct err *err)
+{
+  buf_autofree struct buf old = BUF_INIT(LIMITS_POLICY_BYTES);
+  buf_autofree struct buf text = BUF_INIT(LIMITS_POLICY_BYTES);
+  int r = replace_check(dir, name, err);
+
+  if (r < 0)
+    return err_wrap(err, "%s", path);
+  r = fd_read_file(dir, name, &old);
+  if (r < 0 && r != -ENOENT)
+    return err_set_errno(err, -r, "%s", path);
+  r = make_text(r == 0 ? buf_span(&old) : span_of(fresh), path, rule, err, &text);
+  if (r < 0 || !text.len)
+    return r;
+  r = replace_file(dir, name, 0600, buf_span(&text));
+  return r < 0 ? err_set_errno(err, -r, "%s", path) : 0;
 }
 
 int project_file_allow(const char *path, const char *rule, struct err *err)
 {
-  buf_autofree struct buf text = BUF_INIT(LIMITS_POLICY_BYTES);
   mem_autofree char *place = mem_strndup(path, strlen(path));
   char *slash = place ? strrchr(place, '/') : NULL;
   fd_autoclose int dir = -1;
@@ -178,9 +151,5 @@ int project_file_allow(const char *path, const char *rule, struct err *err)
   dir = open(place, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (dir < 0 || flock(dir, LOCK_EX) < 0)
     return err_set_errno(err, errno, "%s", place);
-  r = make_text(dir, slash + 1, path, rule, err, &text);
-  if (r < 0 || !text.len)
-    return r;
-  r = replace(dir, slash + 1, buf_span(&text));
-  return r < 0 ? err_set_errno(err, -r, "%s", path) : 0;
+  return write_rule(dir, slash + 1, path, rule, err);
 }

@@ -20,7 +20,7 @@ int replace_check(int dir, const char *name, struct err *err)
   if (fstatat(dir, name, &stat, AT_SYMLINK_NOFOLLOW) < 0)
     return errno == ENOENT ? 0 : err_set_errno(err, errno, "cannot be looked at");
   if (S_ISLNK(stat.st_mode))
-    return err_set(err, ELOOP, "is a symbolic link, which is not written through; name the file that it leads to");
+    return err_set(err, ELOOP, "is a symbolic link, which is not written through");
   if (!S_ISREG(stat.st_mode))
     return err_set(err, EINVAL, "is no regular file");
   return 0;

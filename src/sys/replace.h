@@ -8,7 +8,7 @@
 #include <sys/types.h>
 
 /* Whether the name in the directory dir can be given a text: nothing is there, or a regular file. 0; or -errno with
- * "is ..., ..." in err, to be wrapped with the path. */
+ * "is ..." in err, to be wrapped with the path. */
 int replace_check(int dir, const char *name, struct err *err);
 
 /* Writes a file beside the name and gives it the name: who reads sees the text as it was or as it is, and a link that

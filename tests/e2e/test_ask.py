@@ -168,15 +168,38 @@ def test_the_project_file_keeps_what_it_has(ide, sbx, project):
     directory = project.home + "/.config/sbx/projects"
     path = f"{directory}/{os.listdir(directory)[0]}"
     with open(path, "w") as file:
-        file.write('{"env": {"set": {"A": "x\\ny"}}, "network": {"deny": ["bad.test"], "allow": ["other.test:7"]}, "limits": {"timeout": "5m"}}')
+        file.write('{"env": {"set": {"A": "x\\ny"}}, // why\n "network": {"deny": ["bad.test"], "allow": ["other.test:7"]}, "limits": {"timeout": "5m"}}')
     run = ide("print(curl('http://origin.test/'))")
     run.answer(run.question(), "project")
     run.end()
     shown = sbx("show").json
     assert shown["env"]["set"] == {"A": "x\ny"} and shown["limits"]["timeout"] == "5m"
     assert shown["network"]["deny"] == ["bad.test"] and shown["network"]["allow"] == ["other.test:7", "origin.test"]
+    with open(path) as file:
+        assert '}}, // why\n "network"' in file.read()
     os.chmod(path, 0o666)
     assert "chmod" in sbx.run("--", "true").refused(path).err
+
+
+def test_a_project_file_that_cannot_be_written(ide, project):
+    """It holds for this run, and a line tells what to write where."""
+    run = ide("print(curl('http://origin.test/'))")
+    run.answer(run.question(), "project")
+    run.end()
+    directory = project.home + "/.config/sbx/projects"
+    path = f"{directory}/{os.listdir(directory)[0]}"
+    target = project.write("../../dotfiles.json", "{}\n")
+    os.unlink(path)
+    os.symlink(target, path)
+    run = ide("print(curl('http://origin.test/'), curl('http://origin.test/'), sep='')")
+    run.answer(run.question(), "project")
+    result = run.end()
+    assert result.out == "lab page of origin.test\n" * 2 + "\n", result
+    assert any("for this run only" in m and "symbolic link" in m and f'add "origin.test" to network.allow of {path}' in m
+               for m in result.messages), result
+    assert os.path.islink(path)
+    with open(target) as file:
+        assert file.read() == "{}\n"
 
 
 def test_no_answer_in_time_is_a_no(ide, lab, project):

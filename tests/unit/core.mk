@@ -202,3 +202,9 @@ TESTS += tests/unit/test_run_ask
 tests_unit_test_run_ask_SOURCES = tests/unit/test_run_ask.c
 tests_unit_test_run_ask_CPPFLAGS = $(unit_cppflags)
 tests_unit_test_run_ask_LDADD = $(unit_run_libs)
+
+check_PROGRAMS += tests/unit/test_run_project_file
+TESTS += tests/unit/test_run_project_file
+tests_unit_test_run_project_file_SOURCES = tests/unit/test_run_project_file.c
+tests_unit_test_run_project_file_CPPFLAGS = $(unit_cppflags)
+tests_unit_test_run_project_file_LDADD = $(unit_run_libs)

@@ -36,6 +36,15 @@ static void test_values_and_lines(void **state)
   assert_string_equal(doc_member(doc, "d")->text, "// no comment /* either */");
   assert_int_equal(doc_member(doc, "d")->line, 6);
   assert_null(doc_member(doc, "c"));
+  assert_int_equal(text[doc->from], '{');
+  assert_int_equal(doc->to, strlen(text) - 2);
+  assert_memory_equal(text + list->from, "[1, ", 4);
+  assert_memory_equal(text + list->to - 3, "{}],", 4);
+  assert_memory_equal(text + list->items[1].from, "-2.5e3", list->items[1].to - list->items[1].from);
+  assert_int_equal(text[list->items[1].to], ',');
+  assert_memory_equal(text + doc->items[0].from, "\"x\\n", 4);
+  assert_int_equal(text[doc->items[0].to - 1], '"');
+  assert_int_equal(text[doc->items[0].to], ',');
   doc_free(doc);
 }
 
