@@ -11,6 +11,8 @@
  *   a secret, a dot file of the home     -                                  told, not proposed
  *   parts of the system, to be changed   -                                  told, not proposed
  *   the home itself, or above it         -                                  told, not proposed
+ *   a socket                             not shown, or masked               told, with the option that opens it
+ *   what is the user's session's         -                                  told, not proposed
  *   what the caller may not do either    -                                  nothing
  *
  * Names that begin with a dot in the home are where programs keep their keys, and where every program looks first: they
@@ -76,19 +78,24 @@ static bool has_secret_name(const char *path)
 }
 
 /* Why a path is not proposed, or NULL. */
-static const char *why_not(const struct learn_paths *paths, const char *path, bool write)
+static const char *why_not(const struct learn_paths *paths, const struct path_object *object, bool write)
 {
+  const char *path = object->real;
   static const char *const system[] = { "/usr",    "/bin", "/sbin", "/lib", "/lib32", "/lib64",
                                         "/libx32", "/etc", "/opt",  "/nix", "/boot",  NULL };
   const char *home = paths->facts->home;
   const struct plan_op *op = ops_covering(paths->plan, path);
 
+  if (S_ISSOCK(object->mode))
+    return "a socket of the host, which is shut off on purpose; --unix-socket with its path opens it";
   if (path_is_within(home, path))
     return "it holds the whole home directory";
   if (path_is_within(path, home) && path[strlen(home) + 1] == '.')
     return "a dot file of the home; it may hold secrets";
   if (path_is_within(path, paths->facts->state_dir) || path_is_within(path, paths->facts->config_dir))
     return "it belongs to " SBX_NAME;
+  if (path_is_within(path, "/run/user"))
+    return "it belongs to a login session, with its sockets and keys";
   if (op && (op->kind == PLAN_MASK_FILE || op->kind == PLAN_MASK_DIR))
     return "it is hidden";
   if (has_secret_name(path))
@@ -179,15 +186,19 @@ void learn_paths_take(void *data, const char *path, enum trace_want want)
   path_object_autofree struct path_object object = { .real = NULL };
   mem_autofree char *text = path_normalise("/", path);
   bool write = want == TRACE_WRITE || want == TRACE_ENTRY;
+  int access = write ? W_OK : want == TRACE_READ ? R_OK : F_OK;
   const char *why;
 
-  if (!text || is_below_any(text, kernel) || find_object(text, want, &object) < 0 ||
-      is_below_any(object.real, kernel) || is_shown(paths->plan, object.real, write))
+  if (!text || is_below_any(text, kernel) || find_object(text, want, &object) < 0 || is_below_any(object.real, kernel))
     return;
+  if (S_ISSOCK(object.mode)) {
+    write = false; /* it is shown read-only, and connected to with the right to write */
+    access = W_OK;
+  }
   /* What the caller may not do either would fail without a sandbox too. */
-  if (faccessat(AT_FDCWD, object.real, write ? W_OK : want == TRACE_READ ? R_OK : F_OK, AT_EACCESS) < 0)
+  if (is_shown(paths->plan, object.real, write) || faccessat(AT_FDCWD, object.real, access, AT_EACCESS) < 0)
     return;
-  why = why_not(paths, object.real, write);
+  why = why_not(paths, &object, write);
   if (why)
     refuse(paths, want == TRACE_ENTRY ? text : object.real, why);
   else

@@ -262,6 +262,43 @@ def test_paths_that_are_not_proposed(wide, learn):
     assert not any("nosuch" in m for m in result.messages), result
 
 
+def test_sockets_of_the_host_are_not_proposed(sbx, wide, learn):
+    """They are shut off on purpose: told, with the option that opens one, which does."""
+    paths = [wide.home + "/agent.sock", wide.root + "/server.sock"]  # not shown, and masked
+    servers = [socket.socket(socket.AF_UNIX) for _ in paths]
+    for server, path in zip(servers, paths):
+        server.bind(path)
+        server.listen()
+    script = f"for p in {' '.join(paths)}; do test -S $p; cat $p; echo > $p; chmod 700 $p; done; cat ~/datasets/a.csv"
+    result, policy = learn(script)
+    assert policy == {"filesystem": {"read": ["~/datasets/a.csv"]}}, result
+    told = [m for m in result.messages if m.startswith("tried, not proposed: ")]
+    for path in paths:
+        assert [m for m in told if m == f"tried, not proposed: {path}: a socket of the host, which is shut off on purpose;"
+                " --unix-socket with its path opens it"], result
+    result, policy = learn(script, *[word for path in paths for word in ("--unix-socket", path)])
+    assert policy == {"filesystem": {"read": ["~/datasets/a.csv"]}}, result
+    assert not any("socket" in m for m in result.messages), result
+    connect = "import socket, sys; [socket.socket(socket.AF_UNIX).connect(p) for p in sys.argv[1:]]"
+    sbx.run(*[word for path in paths for word in ("--unix-socket", path)], "--", PYTHON, "-I", "-c", connect, *paths).ok()
+    for server in servers:
+        server.close()
+
+
+@pytest.mark.root
+def test_a_sessions_directory_is_not_proposed(learn):
+    """Root can make one for a test."""
+    directory = "/run/user/sbx-lab"
+    made = [d for d in ("/run/user", directory) if not os.path.isdir(d)]
+    os.makedirs(directory, exist_ok=True)
+    try:
+        result, policy = learn(f"ls {directory}; test -d {directory}")
+    finally:
+        for each in reversed(made):
+            os.rmdir(each)
+    assert policy == {} and any(f"{directory}: it belongs to a login session" in m for m in result.messages), result
+
+
 def test_what_a_policy_cannot_name_is_told(wide, learn):
     result, policy = learn("cat \"$HOME/datasets/star*.csv\"")
     assert policy == {} and any("cannot be written in a policy" in m for m in result.messages), result
