@@ -72,7 +72,7 @@
 #define LIMITS_FIRST_MS 1000 /* for the first bytes of a transparent client that is refused, or the rest of a line */
 #define LIMITS_RESOLVE_MS 10000
 #define LIMITS_CONNECT_MS 15000 /* one address */
-#define LIMITS_PARENT_MS 60000 /* a parent proxy, from our request to its answer: it may have to connect first */
+#define LIMITS_REACH_MS 60000 /* a whole connect: names, addresses, and what a parent proxy needs to connect */
 #define LIMITS_IDLE_MS 3600000 /* a relay without a byte in either direction */
 #define LIMITS_HALF_CLOSED_MS 300000 /* the same, once one side has ended its direction */
 #define LIMITS_LINGER_MS 2000 /* for the client to read a last answer and close */

@@ -40,10 +40,10 @@ struct audit_record {
 int audit_new(struct loop *loop, int fd, const char *run_id, struct audit **ret_audit);
 void audit_free(struct audit *audit);
 
-/* Appends a line; of what a limit has turned away, only of the first of each kind. Never waits for a reader: lines do, up
- * to LIMITS_AUDIT_QUEUE_BYTES. Past LIMITS_AUDIT_RUN_BYTES (LIMITS_AUDIT_BYTES where it is no file) a last line says so
- * and nothing more is written. Errors of the file are not the connection's: they are counted out, and the object says so
- * by audit_error. */
+/* Appends a line; of what a limit has turned away, only of the first of each kind. Never waits for a reader: lines do,
+ * up to LIMITS_AUDIT_QUEUE_BYTES. Past LIMITS_AUDIT_RUN_BYTES (LIMITS_AUDIT_BYTES where it is no file) a last line says
+ * so and nothing more is written. Errors of the file are not the connection's: they are counted out, and the object
+ * says so by audit_error. */
 void audit_write(struct audit *audit, const struct audit_record *record);
 
 /* Nothing more will be appended: gives the reader so long to take what is left. */

@@ -5,7 +5,7 @@
  *      └──────── none wanted ─────────────────────────┘
  *
  * Each state has sent its message and waits for the answer to it; the next message goes out only then. Any other
- * answer, a malformed one, the end of the stream or LIMITS_PARENT_MS without an answer ends it.
+ * answer, a malformed one or the end of the stream ends it. The deadline is the caller's.
  *
  * Nothing behind the last answer is taken off the socket, since it is the tunnel's: in many protocols the server speaks
  * first, and its first bytes may come together with the parent's. So bytes are looked at (MSG_PEEK) before they are
@@ -38,7 +38,6 @@ struct parent {
   uint16_t port;
   int fd;
   struct loop_io *io;
-  struct loop_timer *deadline;
   enum parent_state state;
   struct buf out; /* the message of this state */
   size_t sent;
@@ -51,7 +50,6 @@ struct parent {
 static void parent_free(struct parent *parent)
 {
   loop_io_free(&parent->io);
-  loop_timer_free(&parent->deadline);
   fd_close(&parent->fd);
   if (parent->out.data)
     mem_wipe(parent->out.data, parent->out.len);
@@ -189,11 +187,6 @@ static void on_ready(void *data, unsigned events)
     read_answer(parent);
 }
 
-static void on_deadline(void *data)
-{
-  fail(data, REASON_PARENT_UNREACHABLE, "it did not answer in time");
-}
-
 int parent_start(struct loop *loop, const struct upstream *upstream, const struct host *host, uint16_t port, int fd,
                  void (*done)(void *data, const struct parent_result *result), void *data, struct parent **slot)
 {
@@ -213,13 +206,11 @@ int parent_start(struct loop *loop, const struct upstream *upstream, const struc
                              .done = done,
                              .data = data,
                              .slot = slot };
-  if (loop_io_new(loop, fd, on_ready, parent, &parent->io) < 0 ||
-      loop_timer_new(loop, on_deadline, parent, &parent->deadline) < 0) {
+  if (loop_io_new(loop, fd, on_ready, parent, &parent->io) < 0) {
     parent_free(parent);
     return -ENOMEM;
   }
   *slot = parent;
-  loop_timer_set(parent->deadline, LIMITS_PARENT_MS);
   enter(parent, upstream->kind == UPSTREAM_HTTP ? PARENT_CONNECT : PARENT_METHODS);
   return 0;
 }

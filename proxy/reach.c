@@ -7,6 +7,9 @@
  * A parent that gets a name resolves it itself: which address that is, nobody here can judge, and what the name may
  * lead to is up to the parent's own rules (sbx-security(7)). An address that was asked for as such has been judged
  * whole. The parent's own name is resolved and not judged: the user has named it.
+ *
+ * Each step has a deadline, and all together have LIMITS_REACH_MS: a parent that is slow to find each address
+ * unreachable would take many times as long.
  */
 #include "proxy/reach.h"
 
@@ -28,6 +31,7 @@ struct reach {
   void (*done)(void *data, const struct reach_result *result);
   void *data;
   struct reach **slot;
+  struct loop_timer *deadline;
   struct resolve_query *query;
   struct dial *dial;
   struct parent *parent;
@@ -39,6 +43,7 @@ static void finish(struct reach *reach, const struct reach_result *result)
   void *data = reach->data;
 
   *reach->slot = NULL;
+  loop_timer_free(&reach->deadline);
   reach->proxy->reach_count--;
   free(reach);
   done(data, result);
@@ -191,19 +196,38 @@ static const struct reach_result *over(const struct proxy *proxy)
   return proxy->reach_count < proxy->reach_max ? &memory : &dials;
 }
 
+static void on_deadline(void *data)
+{
+  struct reach *reach = data;
+
+  resolve_cancel(&reach->query);
+  dial_cancel(&reach->dial);
+  parent_cancel(&reach->parent);
+  if (reach->upstream)
+    fail_parent(reach, REASON_PARENT_UNREACHABLE, "it did not answer in time");
+  else
+    fail(reach, REASON_CONNECT_TIMEOUT, NULL, "");
+}
+
 static struct reach *reach_new(struct proxy *proxy, uint16_t port, const struct verdict *verdict,
                                void (*done)(void *data, const struct reach_result *result), void *data,
                                struct reach **slot)
 {
   struct reach *reach = proxy->reach_count < proxy->reach_max ? mem_calloc(1, sizeof *reach) : NULL;
 
-  if (!reach) {
+  if (!reach || loop_timer_new(proxy->loop, on_deadline, reach, &reach->deadline) < 0) {
+    free(reach);
     done(data, over(proxy));
     return NULL;
   }
-  *reach =
-      (struct reach){ .proxy = proxy, .port = port, .verdict = *verdict, .done = done, .data = data, .slot = slot };
+  reach->proxy = proxy;
+  reach->port = port;
+  reach->verdict = *verdict;
+  reach->done = done;
+  reach->data = data;
+  reach->slot = slot;
   proxy->reach_count++;
+  loop_timer_set(reach->deadline, LIMITS_REACH_MS);
   *slot = reach;
   return reach;
 }
@@ -279,6 +303,7 @@ void reach_cancel(struct reach **slot)
 {
   if (!*slot)
     return;
+  loop_timer_free(&(*slot)->deadline);
   resolve_cancel(&(*slot)->query);
   dial_cancel(&(*slot)->dial);
   parent_cancel(&(*slot)->parent);

@@ -23,8 +23,8 @@ struct reach_result {
   char cause[REACH_CAUSE_BYTES]; /* of a failure, in a few words; names the parent proxy where that is at fault */
 };
 
-/* Starts. verdict is what decide_target() said; plain: the client asks by an http:// URL. Sets *slot while it runs and
- * clears it before done(data, result) is called, which may be from within this call. */
+/* Starts; ends within LIMITS_REACH_MS. verdict is what decide_target() said; plain: the client asks by an http:// URL.
+ * Sets *slot while it runs and clears it before done(data, result) is called, which may be from within this call. */
 void reach_start(struct proxy *proxy, const struct host *host, uint16_t port, bool plain, const struct verdict *verdict,
                  void (*done)(void *data, const struct reach_result *result), void *data, struct reach **slot);
 

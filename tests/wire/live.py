@@ -533,10 +533,38 @@ def test_connection_to_itself():
             assert answer.startswith(b"HTTP/1.1 502 ") and b"connect-refused" in answer, (port, answer)
 
 
+@contextlib.contextmanager
+def slow_parent():
+    """A proxy behind a SOCKS parent that finds each address unreachable, after a while. Yields it and what was asked for."""
+    url = b"socks5://203.0.113.12:1080".ljust(1024, b"\0")
+    start = struct.pack("=II", stage.CONTROL_START, 1) + struct.pack("=56I", 1, *[0] * 55) + bytes(2 * 56)
+    start += struct.pack("=IIII", 1, 1, 0, 0) + b"run-wire".ljust(24, b"\0")
+    asked = []
+
+    def serve(server):
+        with contextlib.suppress(OSError):
+            while connection := server.accept():
+                connection.recv(100)
+                connection.sendall(b"\5\0")
+                asked.append(connection.recv(100))
+                time.sleep(8)
+                connection.sendall(b"\5\4\0\1" + bytes(6))
+
+    with origin("203.0.113.12", 1080) as server:
+        threading.Thread(target=serve, args=(server,), daemon=True).start()
+        with running(start_message=start, more=[struct.pack("=I", stage.CONTROL_PARENTS) + url + url + bytes(8192)]) as proxy:
+            yield proxy, asked
+
+
 def test_deadlines():
-    """A head that does not come, a name server that does not answer, an origin that does not: each its own answer."""
+    """A head that does not come, a name server that does not answer, an origin that does not: each its own answer. All
+    steps together have a deadline, too."""
     stage.ZONE["sub.sub.test"] = stage.dns.Answer(silent=True)
-    with running() as proxy:
+    stage.ZONE["many.sub.test"] = [f"203.0.113.{n}" for n in range(100, 116)]
+    with running() as proxy, slow_parent() as (behind, asked):
+        adding_up = behind.connect()
+        adding_up.settimeout(2 * stage.PATIENCE)
+        adding_up.sendall(b"GET http://many.sub.test/ HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
         keep = fill_backlog("203.0.113.11", 80)
         slow, resolving, dialling = proxy.connect(), proxy.connect(), proxy.connect()
         for client in (slow, resolving, dialling):
@@ -552,3 +580,6 @@ def test_deadlines():
         assert answer.startswith(b"HTTP/1.1 408 ") and b'"limit-time"' in answer, answer
         for sock in keep:
             sock.close()
+        answer = read_all(adding_up)
+        assert answer.startswith(b"HTTP/1.1 502 ") and b'"parent-unreachable"' in answer, answer
+        assert 2 < len(asked) < 16, asked
