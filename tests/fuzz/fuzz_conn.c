@@ -470,18 +470,22 @@ static bool take_step(struct span *script)
   return true;
 }
 
+static void reset_origins(void)
+{
+  for (size_t i = 0; i < world.origin_count; i++)
+    reset_end(&world.origins[i].fd);
+  world.origin_count = 0;
+}
+
+/* With resets: two thousand inputs in a second would use up the ports in TIME_WAIT. */
 static void clear(void)
 {
   disturbed = 0;
-  fd_close(&world.client);
-  for (size_t i = 0; i < world.origin_count; i++)
-    fd_close(&world.origins[i].fd);
-  world.origin_count = 0;
+  reset_end(&world.client);
+  reset_origins();
   conn_end_all(&world.proxy);
   look_around(false);
-  for (size_t i = 0; i < world.origin_count; i++)
-    fd_close(&world.origins[i].fd);
-  world.origin_count = 0;
+  reset_origins();
   FUZZ_ASSERT(!world.proxy.conns && !world.proxy.conn_count && !world.proxy.budget.used);
 }
 
