@@ -5,7 +5,7 @@
  *   Python http.server   words between white space of Latin-1 (0x1c-0x1f, 0x85, 0xa0, a lone CR), also in front; "GET"
  *                        and one word alone, whatever that is, and header fields are read all the same
  *   Node                 the same two words where the second is a path; versions of RTSP and ICE
- *   Java httpserver      anything, a space, a path, a space, anything
+ *   Java httpserver      anything, a space, a path, a space, anything; a lone CR or LF, and CR CR LF, end no line
  *   others               a path alone as HTTP/0.9; one with a scheme in front of it
  *
  * So a line is a request when
@@ -13,7 +13,8 @@
  *   - GET comes first, or CONNECT with a port, or
  *   - a path or URL is the second word, or comes between the first two spaces, or first behind a blank.
  *
- * A line ends in LF; one of text is judged at a lone CR as well, which some servers take for an end.
+ * A line ends in LF; one of text is judged at a lone CR as well, which some servers take for an end. Where it ends in a
+ * bare LF and is nothing, Java reads on: so it goes on and is watched until Java's line ends as well.
  *
  * To wait for the end costs clients that send a few bytes and wait. What begins with bytes that are no text is sent on
  * at once, and watched: most binary protocols are spoken so. Of text, what can no longer become a request passes at
@@ -95,14 +96,36 @@ static struct span skip_space(struct span bytes, bool *ret_blank)
   return bytes;
 }
 
-/* As Java reads it: whatever the method is, spaces alone count. */
-static bool is_spaced(struct span line)
+/* A control byte or another space of Latin-1: Java takes every other byte for a part of a path. */
+static bool is_control(char c)
 {
-  size_t first = span_find(line, ' ');
-  struct span rest = span_sub(line, first + 1, line.len);
-  size_t second = span_find(rest, ' ');
+  return (((unsigned char)c & 0x7f) <= 0x20 && c != ' ') || c == 0x7f;
+}
 
-  return second < rest.len && is_target(span_sub(rest, 0, second)) && is_graphic(span_sub(rest, 0, second));
+/* As Java reads it: whatever the method is, spaces alone count. Bytes only grow between calls. FIRST_LINE_MORE while the
+ * line has not ended and can still become a request. */
+static enum first_line_answer look_by_spaces(struct first_line *line, struct span bytes)
+{
+  for (; line->spaced.answer == FIRST_LINE_MORE && line->spaced.seen < bytes.len; line->spaced.seen++) {
+    size_t at = line->spaced.seen;
+    char c = bytes.ptr[at];
+
+    if (c == '\n' && line->spaced.cr && at == line->spaced.start + 1)
+      line->spaced.start = at + 1; /* an empty line in front */
+    else if (c == '\n' && line->spaced.cr)
+      line->spaced.answer = line->spaced.spaces == 2 ? FIRST_LINE_REQUEST : FIRST_LINE_OTHER;
+    else if (line->spaced.spaces == 1 && is_control(c))
+      line->spaced.answer = FIRST_LINE_OTHER;
+    else if (line->spaced.spaces == 1 && c == ' ' &&
+             !is_target(span_sub(bytes, line->spaced.word, at - line->spaced.word)))
+      line->spaced.answer = FIRST_LINE_OTHER;
+    else if (line->spaced.spaces < 2 && c == ' ')
+      line->spaced.spaces++;
+    if (line->spaced.spaces == 1 && c == ' ')
+      line->spaced.word = at + 1;
+    line->spaced.cr = c == '\r' && !line->spaced.cr;
+  }
+  return line->spaced.answer;
 }
 
 /* git://: four hexadecimal digits, "git-", a command; a path; a NUL behind it (gitprotocol-pack(5)). No server takes a
@@ -139,13 +162,11 @@ static bool is_worded(struct span text)
   return is_token(first) && holds_nocase(span_sub(text, (size_t)(first.ptr - text.ptr), text.len), SPAN("HTTP/"));
 }
 
-static bool is_request(struct span text)
+/* What ends in some way at the end of text. */
+static bool is_request(struct first_line *line, struct span text)
 {
-  struct span line = text;
-
-  while (line.len && (line.ptr[0] == '\r' || line.ptr[0] == '\n'))
-    line = span_sub(line, 1, line.len);
-  return is_worded(text) || is_spaced(line);
+  (void)look_by_spaces(line, text);
+  return is_worded(text) || line->spaced.spaces == 2;
 }
 
 /* The line has not ended yet. */
@@ -157,6 +178,8 @@ static enum first_line_answer look_at_part(struct first_line *line, struct span 
   struct span second;
   bool first_whole = take_word(&rest, &first);
   bool second_whole = take_word(&rest, &second);
+  enum first_line_answer nothing =
+      look_by_spaces(line, bytes) == FIRST_LINE_OTHER ? FIRST_LINE_OTHER : FIRST_LINE_STREAM;
 
   line->settled = bytes.len > PART_BYTES_MAX;
   if (!is_graphic(first)) {
@@ -164,14 +187,14 @@ static enum first_line_answer look_at_part(struct first_line *line, struct span 
     return FIRST_LINE_STREAM;
   }
   if (is_git(first, second))
-    return FIRST_LINE_OTHER;
+    return nothing;
   if (!first_whole || !second_whole || blank)
     return FIRST_LINE_MORE;
   line->settled = true;
-  return is_token(first) || is_target(second) ? FIRST_LINE_MORE : FIRST_LINE_OTHER;
+  return is_token(first) || is_target(second) ? FIRST_LINE_MORE : nothing;
 }
 
-enum first_line_answer first_line_look(struct first_line *line, struct span bytes, bool end)
+static enum first_line_answer look_by_words(struct first_line *line, struct span bytes, bool end)
 {
   struct span rest;
   size_t lf;
@@ -184,18 +207,30 @@ enum first_line_answer first_line_look(struct first_line *line, struct span byte
   rest = span_sub(bytes, line->seen, bytes.len);
   lf = span_find(rest, '\n');
   if (lf < rest.len || end)
-    return is_request(span_sub(bytes, 0, line->seen + lf)) ? FIRST_LINE_REQUEST : FIRST_LINE_OTHER;
+    return is_request(line, span_sub(bytes, 0, line->seen + lf)) ? FIRST_LINE_REQUEST : FIRST_LINE_OTHER;
   /* A CR in last place may still get its LF, and is looked at again. */
   cr = line->cr ? rest.len : span_find(rest, '\r');
   line->seen += cr + 1 == rest.len ? cr : rest.len;
   if (cr + 1 < rest.len) {
     line->cr = true;
-    if (is_request(span_sub(bytes, 0, (size_t)(rest.ptr - bytes.ptr) + cr)))
+    if (is_request(line, span_sub(bytes, 0, (size_t)(rest.ptr - bytes.ptr) + cr)))
       return FIRST_LINE_REQUEST;
   }
   if (!line->settled)
     line->last = look_at_part(line, bytes);
   return line->last;
+}
+
+enum first_line_answer first_line_look(struct first_line *line, struct span bytes, bool end)
+{
+  enum first_line_answer answer = line->ended ? FIRST_LINE_OTHER : look_by_words(line, bytes, end);
+
+  if (answer == FIRST_LINE_REQUEST || look_by_spaces(line, bytes) == FIRST_LINE_REQUEST)
+    return FIRST_LINE_REQUEST;
+  if (answer != FIRST_LINE_OTHER)
+    return answer;
+  line->ended = true;
+  return line->spaced.answer == FIRST_LINE_MORE && !end ? FIRST_LINE_STREAM : FIRST_LINE_OTHER;
 }
 
 enum first_line_answer first_line_look_plainly(struct span bytes, bool end)

@@ -22,6 +22,15 @@ struct first_line {
   bool cr; /* a lone CR has been judged */
   enum first_line_answer last;
   bool settled; /* `last` stands until the line ends */
+  bool ended; /* it has, and is no request by its words */
+  struct {
+    size_t seen;
+    size_t start; /* of the line: it may hold a lone CR or LF */
+    size_t word; /* where its second word begins, once spaces is 1 */
+    unsigned spaces; /* 2: with a path between them */
+    bool cr; /* the byte before is a CR that may end the line */
+    enum first_line_answer answer; /* FIRST_LINE_MORE: not known yet */
+  } spaced; /* the reading by spaces alone */
 };
 
 /* Looks at bytes, which only grow between calls. end: no more will come; the answer is one of the last two then.

@@ -174,7 +174,8 @@ def test_fronting_in_the_clear(sbx, lab, way, request_text):
 
 
 LENIENT = ["GET /s\\r\\n", "GET s\\r\\n", "GET\\x85/s HTTP/1.1\\r\\n", "\\x1fGET /s HTTP/1.1\\r\\n", "GET /s\\0HTTP/1.1\\r\\n", "GET\\r/s HTTP/1.1\\r\\n",
-           "GET /s XTTP/1.1\\r\\n", "(GET /s x\\r\\n", "\\x01GET /s x\\r\\n", "\\xff /s x\\r\\n", "POST /s RTSP/1.0\\r\\n", "GET %2fs x\\r\\n"]
+           "GET /s XTTP/1.1\\r\\n", "(GET /s x\\r\\n", "\\x01GET /s x\\r\\n", "\\xff /s x\\r\\n", "POST /s RTSP/1.0\\r\\n", "GET %2fs x\\r\\n",
+           "X\\n /s x\\r\\n", "X\\r\\r\\n /s x\\r\\n", "(\\tx /s x\\r\\n", "X /s\\xe9 x\\r\\n"]
 
 
 @WAY
