@@ -102,8 +102,8 @@ static bool is_control(char c)
   return (((unsigned char)c & 0x7f) <= 0x20 && c != ' ') || c == 0x7f;
 }
 
-/* As Java reads it: whatever the method is, spaces alone count. Bytes only grow between calls. FIRST_LINE_MORE while the
- * line has not ended and can still become a request. */
+/* As Java reads it: whatever the method is, spaces alone count. Bytes only grow between calls. FIRST_LINE_MORE while
+ * the line has not ended and can still become a request. */
 static enum first_line_answer look_by_spaces(struct first_line *line, struct span bytes)
 {
   for (; line->spaced.answer == FIRST_LINE_MORE && line->spaced.seen < bytes.len; line->spaced.seen++) {

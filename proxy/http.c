@@ -494,6 +494,7 @@ static void http_free(void *data)
   ask_cancel(&http->waiter);
   reach_cancel(&http->reach);
   sock_close(&http->origin, false);
+  relay_clear(&http->relay);
   http_drop(http, &http->in, http->in.len);
   http_drop(http, &http->origin_in, http->origin_in.len);
   buf_free(&http->request);
@@ -518,6 +519,7 @@ static struct http *http_new(struct conn *conn)
   http->request = (struct buf)BUF_INIT(REQUEST_BYTES_MAX);
   http->label = (struct buf)BUF_INIT(2 * HTTP_LABEL_BYTES + 1);
   sock_init(&http->origin);
+  http->relay.proxy = conn->proxy;
   conn_serve(conn, &server, http);
   sock_own(&conn->client, on_ready, http);
   return http;

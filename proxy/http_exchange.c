@@ -9,12 +9,14 @@
  * more, and its response is still waited for.
  *
  *   1xx       passed on, and waited on (F57); not to a client of HTTP/1.0, which does not know them
- *   101       only where an upgrade to WebSocket was asked for and the request is out: both connections become a tunnel
+ *   101       only where an upgrade to WebSocket was asked for and the request is out: both connections become a tunnel,
+ *             in which the client has to begin with a frame. A server that goes on to read requests gets none
  *   end of file, no response yet   the request is sent again on a new connection where that is safe, else 502
  *   end of file inside a response  the client is reset, unless the end of file is the response's end
  */
 #include "proxy/http_rewrite.h"
 #include "proxy/http_state.h"
+#include "proxy/notify.h"
 
 #include <errno.h>
 
@@ -391,18 +393,43 @@ static void on_tunnel_done(void *data)
     conn_end(http->conn);
 }
 
+/* A client's first frame (RFC 6455, 5.2): an opcode that can come first, masked, and of the reserved bits at most the
+ * one of compression (RFC 7692). The mask bit alone is in no text. */
+static bool is_frame(struct span bytes)
+{
+  unsigned opcode = (unsigned)bytes.ptr[0] & 0x0f;
+
+  return !(bytes.ptr[0] & 0x30) && (bytes.ptr[1] & 0x80) &&
+         (opcode == 1 || opcode == 2 || (opcode >= 8 && opcode <= 10));
+}
+
+static enum relay_look look_for_frame(void *data, struct span bytes, bool end)
+{
+  static const struct verdict no_frame = { .reason = REASON_BAD_REQUEST };
+  struct http *http = data;
+
+  if (bytes.len < 2)
+    return end ? RELAY_PASS : RELAY_MORE;
+  if (is_frame(bytes))
+    return RELAY_PASS;
+  http->down += http->relay.down;
+  notify_denied(http->proxy->notify, &(struct denial){ .verdict = no_frame, .host = &http->host, .port = http->port });
+  http_record(http, &no_frame);
+  relay_clear(&http->relay);
+  sock_close(&http->conn->client, true);
+  sock_close(&http->origin, true);
+  on_tunnel_done(http);
+  return RELAY_GONE;
+}
+
 void http_tunnel(struct http *http)
 {
   int r = 0;
 
   http->state = HTTP_TUNNEL;
-  http->up = http->in.len;
   http->down = http->origin_in.len;
-  if (http->in.len)
-    r = sock_send(&http->origin, buf_span(&http->in), false);
-  if (r == 0 && http->origin_in.len)
+  if (http->origin_in.len)
     r = sock_send(&http->conn->client, buf_span(&http->origin_in), false);
-  http_drop(http, &http->in, http->in.len);
   http_drop(http, &http->origin_in, http->origin_in.len);
   buf_free(&http->request);
   if (r < 0) {
@@ -410,5 +437,7 @@ void http_tunnel(struct http *http)
     return;
   }
   loop_timer_set(http->conn->timer, LIMITS_IDLE_MS);
-  relay_start(&http->relay, http->proxy, &http->conn->client, &http->origin, on_tunnel_done, http);
+  relay_start_held(&http->relay, http->proxy, &http->conn->client, &http->origin, buf_span(&http->in), look_for_frame,
+                   NULL, on_tunnel_done, http);
+  http_drop(http, &http->in, http->in.len);
 }

@@ -266,9 +266,32 @@ def test_websocket_through_a_tunnel(sbx, lab, way):
     code = """
 s = way(kind, "origin.test", 80)
 s.sendall(b"GET /websocket HTTP/1.1\\r\\nHost: origin.test\\r\\nConnection: Upgrade\\r\\nUpgrade: websocket\\r\\nSec-WebSocket-Key: x\\r\\n\\r\\n")
-print(read(s)[:12]); s.sendall(b"\\x81\\0back"); print(read(s))
+print(read(s)[:12]); s.sendall(b"\\x81\\x84back"); print(read(s))
 """
-    assert steps(sbx, way, code).ok().out == "b'HTTP/1.1 101'\nb'\\x81\\x00back'\n"
+    assert steps(sbx, way, code).ok().out == "b'HTTP/1.1 101'\nb'\\x81\\x84back'\n"
+
+
+@pytest.mark.parametrize("way", ["connect", "socks", "transparent", "front"])
+@pytest.mark.parametrize("ahead", [True, False])
+def test_upgrade_and_then_another_host(sbx, lab, way, ahead):
+    """F54: after a 101 a request is none: neither of the kept connection nor of the tunnel that it has become."""
+    code = f"""
+s = socket.create_connection(("127.0.0.1", 3128)) if kind == "front" else way(kind, "origin.test", 80)
+s.settimeout(40); start = "http://origin.test" if kind == "front" else ""
+first = b"GET %s/websocket HTTP/1.1\\r\\nHost: origin.test\\r\\nConnection: Upgrade\\r\\nUpgrade: websocket\\r\\n\\r\\n" % start.encode()
+second = b"GET http://%s/ HTTP/1.1\\r\\nHost: %s\\r\\n\\r\\n"
+for host in (b"evil.test", b"other.test", b"origin.test"):
+    s.sendall(first + (second % (host, host) if {ahead} else b""))
+    head = read(s)
+    if not {ahead}:
+        print(head[:12]); s.sendall(second % (host, host))
+    print(until_end(s).endswith(b"ECONNRESET") or head.endswith(b"ECONNRESET"))
+    s = socket.create_connection(("127.0.0.1", 3128)) if kind == "front" else way(kind, "origin.test", 80); s.settimeout(40)
+"""
+    result = steps(sbx, way, code)
+    assert result.out == ("" if ahead else "b'HTTP/1.1 101'\n").join(["", *["True\n"] * 3]), result
+    assert "3x origin.test:80 (bad-request" in result.err, result
+    assert [r.target.removeprefix("http://origin.test") for r in lab.requests] == ["/websocket"] * 3
 
 
 @WAY

@@ -227,9 +227,9 @@ def test_upgrades(sbx, lab):
         return get(f"http://origin.test{path}", f"Upgrade: {protocol}", "Connection: Upgrade",
                    "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==", "Sec-WebSocket-Version: 13")
     options = ["--allow", rule(methods=["GET"], paths=["/websocket"])]
-    good, path, other, both = converse(sbx, [[ask("/websocket", "websocket"), b"ping"], [ask("/large/5", "websocket")],
+    good, path, other, both = converse(sbx, [[ask("/websocket", "websocket"), b"\x81\x84ping"], [ask("/large/5", "websocket")],
                                              [ask("/websocket", "TLS/1.0")], [ask("/websocket", "websocket, foo")]], *options)
-    assert good.got[0].startswith(b"HTTP/1.1 101 ") and good.got[1] == b"ping", good
+    assert good.got[0].startswith(b"HTTP/1.1 101 ") and good.got[1] == b"\x81\x84ping", good
     assert [e.denial["reason"] for e in (path, other, both)] == ["path-not-allowed", "ambiguous-request", "ambiguous-request"]
     assert len(lab.requests) == 1
 

@@ -126,7 +126,7 @@ def test_websocket_goes_through_a_tunnel(sbx, lab, parents):
     code = """
 s = socket.create_connection(("127.0.0.1", 3128))
 s.sendall(b"GET http://origin.test/websocket HTTP/1.1\\r\\nHost: origin.test\\r\\nConnection: Upgrade\\r\\nUpgrade: websocket\\r\\n\\r\\n")
-print(read(s, 12)); s.sendall(b"ping"); got = b""
+print(read(s, 12)); s.sendall(b"\\x81\\x84ping"); got = b""
 while b"ping" not in got: got += s.recv(999)
 print("pong")
 """
