@@ -9,8 +9,8 @@
  * more, and its response is still waited for.
  *
  *   1xx       passed on, and waited on (F57); not to a client of HTTP/1.0, which does not know them
- *   101       only where an upgrade to WebSocket was asked for and the request is out: both connections become a tunnel,
- *             in which the client has to begin with a frame. A server that goes on to read requests gets none
+ *   101       only where an upgrade to WebSocket was asked for and the request is out: both connections become a
+ *             tunnel, in which the client has to begin with a frame. A server that goes on to read requests gets none
  *   end of file, no response yet   the request is sent again on a new connection where that is safe, else 502
  *   end of file inside a response  the client is reset, unless the end of file is the response's end
  */
