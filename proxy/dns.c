@@ -6,7 +6,7 @@
 #include <errno.h>
 
 #define HEADER_BYTES 12
-#define NAME_MAX_BYTES 255 /* RFC 1035, 2.3.4, with the root's zero */
+#define NAME_MAX_BYTES 255 /* RFC 1035, 2.3.4, with the root's zero: HOST_NAME_MAX_BYTES as text */
 #define LABEL_MAX_BYTES 63
 #define CLASS_IN 1
 #define TYPE_OPT 41
@@ -21,23 +21,21 @@
 /* AA, TC, RA, Z and a response code: of answers only. */
 #define FLAGS_OF_ANSWERS 0x06cf
 
-/* Fills the canonical name. A dot within a label would make another name of it, so such a name is no host's. */
-static void read_host(struct span labels, struct dns_query *query)
+/* Fills the names. A dot within a label would make another name of it, so such a name is no host's. */
+static void read_name(struct span labels, struct dns_query *query)
 {
-  char text[NAME_MAX_BYTES];
   struct span label;
   struct host host;
-  size_t len = 0;
+  bool dotted = false;
 
   while (bytes_take_vector8(&labels, &label) && label.len > 0) {
-    if (span_find(label, '.') < label.len)
-      return;
-    if (len > 0)
-      text[len++] = '.';
-    memcpy(text + len, label.ptr, label.len);
-    len += label.len;
+    dotted = dotted || span_find(label, '.') < label.len;
+    if (query->name_len > 0)
+      query->name[query->name_len++] = '.';
+    memcpy(query->name + query->name_len, label.ptr, label.len);
+    query->name_len += label.len;
   }
-  if (host_parse((struct span){ text, len }, NULL, &host) < 0 || host.kind != HOST_NAME)
+  if (dotted || host_parse((struct span){ query->name, query->name_len }, NULL, &host) < 0 || host.kind != HOST_NAME)
     return;
   query->has_host = true;
   query->host = host;
@@ -77,7 +75,7 @@ static int take_question(struct span *rest, struct err *err, unsigned *ret_class
     return err_set(err, EBADMSG, "the question ends after its name");
   query->question = span_sub(*rest, 0, rest->len - after.len);
   query->type = (uint16_t)type;
-  read_host(labels, query);
+  read_name(labels, query);
   *rest = after;
   return 0;
 }

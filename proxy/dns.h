@@ -37,6 +37,8 @@ struct dns_query {
   uint16_t flags; /* of the header: the operation code, RD and CD are given back */
   struct span question; /* as it was written, in the query's bytes; empty when it is not well formed */
   uint16_t type;
+  char name[HOST_NAME_MAX_BYTES]; /* labels with dots between them, whatever their bytes; the root is empty */
+  size_t name_len;
   bool has_host; /* the name is one that a host can have; NXDOMAIN is right for any other */
   struct host host; /* canonical, HOST_NAME */
   bool has_edns;

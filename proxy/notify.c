@@ -100,11 +100,11 @@ void notify_end(struct notify *notify, uint64_t unaudited, uint64_t unread)
   };
 }
 
-/* Copies what fits, NUL-terminated. The target is zeroed. */
+/* Copies what fits, NUL-terminated; a NUL within would end it. The target is zeroed. */
 static void copy_text(char *target, size_t size, struct span text)
 {
-  if (text.len)
-    memcpy(target, text.ptr, text.len < size - 1 ? text.len : size - 1);
+  for (size_t i = 0; i < text.len && i < size - 1; i++)
+    target[i] = text.ptr[i] ? text.ptr[i] : '?';
 }
 
 void notify_denied(struct notify *notify, const struct denial *denial)

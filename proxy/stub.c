@@ -9,8 +9,8 @@
  *   HTTPS, SVCB of an allowed name          empty: what they hold would lead past the synthetic address
  *   another type of an allowed name         REFUSED
  *   localhost and below                     the loopback (RFC 6761, 6.3)
- *   a name that is not allowed              NXDOMAIN, told to the audit, and to the summary where the type is one of
- *                                           the four above
+ *   a name that is not allowed,             NXDOMAIN, told to the audit, and to the summary where the type is one of
+ *   or that no host can have                the four above
  *   the same, and the user can be asked     as of an allowed name: the question comes with the connection, which can
  *                                           wait for a person's answer as long as that takes, and a resolver cannot
  *
@@ -55,7 +55,8 @@ struct udp {
 
 /* A client asks for A and AAAA of a name, and maybe HTTPS, and means one lookup. */
 struct lookup {
-  char name[HOST_NAME_MAX_BYTES + 1];
+  char name[HOST_NAME_MAX_BYTES];
+  size_t name_len;
   unsigned asked; /* a bit per type that it has asked for */
 };
 
@@ -131,12 +132,19 @@ static bool leads_to_address(const struct dns_query *query)
          query->type == DNS_TYPE_SVCB;
 }
 
+/* Canonical where it can be. */
+static struct span name_of(const struct dns_query *query)
+{
+  return query->has_host ? span_of(query->host.name) : (struct span){ .ptr = query->name, .len = query->name_len };
+}
+
 /* The summary proposes a rule, and a rule gives a name addresses and nothing else: a question for another record, as
  * apt(8) asks for SRV before anything, is told to the audit alone. */
 static void tell_denied(struct stub *stub, const struct dns_query *query, const struct verdict *verdict)
 {
-  const struct host *host = &query->host;
-  struct denial denial = { .verdict = *verdict, .host = host };
+  struct denial denial = { .verdict = *verdict, .host = query->has_host ? &query->host : NULL };
+
+  denial.host_text = name_of(query);
 
   if (leads_to_address(query))
     notify_denied(stub->proxy->notify, &denial);
@@ -144,7 +152,7 @@ static void tell_denied(struct stub *stub, const struct dns_query *query, const 
                                                           .via = "dns",
                                                           .verdict = AUDIT_DENY,
                                                           .reason = verdict->reason,
-                                                          .host = span_of(host->name),
+                                                          .host = name_of(query),
                                                           .rule = verdict->rule });
 }
 
@@ -162,12 +170,13 @@ void stub_tell_limit(struct stub *stub, enum reason reason)
 static bool is_same_lookup(struct stub *stub, const struct dns_query *query)
 {
   unsigned type = query->type == DNS_TYPE_A ? 1 : query->type == DNS_TYPE_AAAA ? 2 : 4;
+  struct span name = name_of(query);
   struct lookup *lookup;
   bool same;
 
   for (size_t i = 0; i < LOOKUPS_MAX; i++) {
     lookup = &stub->lookups[i];
-    if (strcmp(lookup->name, query->host.name) != 0)
+    if (!span_equal((struct span){ .ptr = lookup->name, .len = lookup->name_len }, name))
       continue;
     same = !(lookup->asked & type);
     lookup->asked = same ? lookup->asked | type : type;
@@ -175,7 +184,8 @@ static bool is_same_lookup(struct stub *stub, const struct dns_query *query)
   }
   lookup = &stub->lookups[stub->next_lookup];
   stub->next_lookup = (stub->next_lookup + 1) % LOOKUPS_MAX;
-  memcpy(lookup->name, query->host.name, sizeof lookup->name);
+  memcpy(lookup->name, name.ptr, name.len);
+  lookup->name_len = name.len;
   lookup->asked = type;
   return false;
 }
@@ -254,6 +264,13 @@ static bool await_listeners(struct stub_question *question)
   return question->waiting > 0;
 }
 
+static void deny(struct stub_question *question, const struct verdict *verdict)
+{
+  if (!leads_to_address(question->query) || !is_same_lookup(question->stub, question->query))
+    tell_denied(question->stub, question->query, verdict);
+  answer(question, DNS_NXDOMAIN, NULL);
+}
+
 /* True when the answer has to wait. */
 static bool judge(struct stub_question *question)
 {
@@ -262,8 +279,12 @@ static bool judge(struct stub_question *question)
   struct verdict verdict;
   bool fresh;
 
-  if (query->rcode != DNS_NOERROR || !query->has_host) {
+  if (query->rcode != DNS_NOERROR || query->name_len == 0) {
     answer(question, query->rcode != DNS_NOERROR ? query->rcode : DNS_NXDOMAIN, NULL);
+    return false;
+  }
+  if (!query->has_host) {
+    deny(question, &(struct verdict){ .reason = REASON_BAD_TARGET });
     return false;
   }
   if (is_loopback_name(&query->host)) {
@@ -274,9 +295,7 @@ static bool judge(struct stub_question *question)
   }
   verdict = decide_lookup(stub->proxy->policy, &query->host);
   if (!verdict.allow && !ask_would(stub->proxy->ask, &query->host, LIKELY_PORT, &verdict)) {
-    if (!leads_to_address(query) || !is_same_lookup(stub, query))
-      tell_denied(stub, query, &verdict);
-    answer(question, DNS_NXDOMAIN, NULL);
+    deny(question, &verdict);
     return false;
   }
   if (names_get(stub->names, query->host.name, &fresh, &question->pair) < 0) {

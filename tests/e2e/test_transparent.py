@@ -325,6 +325,27 @@ print(json.dumps([show(udp(query("origin.test", 1), "{server}")), show(udp(query
                                                                [[1, 0, 1, 1, 0], [2, 3, 1, 0, 0]]]
 
 
+def test_stub_tells_names_that_no_host_can_have(sbx, project):
+    """P10: refused, as ever, and told; a dot within a label makes no other name."""
+    path = project.home + "/audit.jsonl"
+    code = DNS + """
+def labels(*words): return b"".join(bytes([len(w)]) + w for w in words) + b"\\0"
+names = [labels(b"a b", b"test"), labels(b"origin.test"), labels(b"x\\0", b"test"), labels(b"127", b"1"), labels()]
+for name in names:
+    for kind in (1, 28, 33):
+        print(show(udp(struct.pack(">HHHHHH", 7, 0x0100, 1, 0, 0, 0) + name + struct.pack(">HH", kind, 1), "192.0.2.53"))[1], end=" ")
+"""
+    result = steps(sbx, code, "--allow", "origin.test", "--audit", path)
+    assert result.out == "3 " * 15, result
+    told = [m.split(" (")[0] for m in result.messages]
+    assert told == ["denied 1x a b.test", "denied 1x origin.test", "denied 1x x?.test", "denied 1x 127.1"], result
+    assert all("bad-target" in m for m in result.messages)
+    with open(path) as file:
+        lines = [json.loads(line) for line in file]
+    assert [n["host"] for n in lines] == ["a b.test"] * 2 + ["origin.test"] * 2 + ["x\0.test"] * 2 + ["127.1"] * 2, lines
+    assert {(n["event"], n["verdict"], n["reason"]) for n in lines} == {("lookup", "deny", "bad-target")}
+
+
 def test_stub_answers_once(sbx, lab):
     """Also where the answer waits for a listener, as of a name with a high port: one answer to each query, in their order."""
     code = DNS + """

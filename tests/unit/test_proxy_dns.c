@@ -174,6 +174,7 @@ static void test_query(void **state)
     unit_assert_row(query.id == 0x1234, row->what, "id");
     unit_assert_row(query.has_host == (row->host != NULL), row->what, "host or none");
     unit_assert_row(!row->host || strcmp(query.host.name, row->host) == 0, row->what, query.host.name);
+    unit_assert_row(!row->host || query.name_len == strlen(row->host), row->what, "the name as it was written");
   }
 }
 
