@@ -358,7 +358,7 @@ int engine_start(const struct plan *plan, const char *closed_dir, struct err *er
 static int verify(int root, const struct plan_op *op, struct err *err)
 {
   struct open_how how = { .flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
-  bool masked = op->kind == PLAN_MASK_FILE || op->kind == PLAN_MASK_DIR;
+  bool masked = op->kind == PLAN_MASK_FILE || op->kind == PLAN_MASK_DIR || op->kind == PLAN_TMPFS;
   fd_autoclose int fd = (int)syscall(SYS_openat2, root, op->target, &how, sizeof how);
   path_object_autofree struct path_object now = { .real = NULL };
   int r = fd < 0 ? -errno : path_examine(fd, &now);

@@ -18,6 +18,7 @@
 
 #include "plan/build.h"
 #include "plan/ops.h"
+#include "plan/veil.h"
 #include "plan/view.h"
 #include "policy/fspath.h"
 #include "sys/path.h"
@@ -232,9 +233,24 @@ static int protect_own(const struct facts *facts, struct err *err, struct plan *
   return 0;
 }
 
+/* So that the next run finds them under their names as well. */
+static int pin_veils(const struct facts *facts, struct err *err, struct plan *plan)
+{
+  strv_autofree struct strv veils = STRV_INIT;
+  int r = 0;
+
+  for (size_t i = 0; i < plan->ops.count && r == 0; i++)
+    r = veil_is_one(&plan->ops.items[i]) ? strv_add(&veils, plan->ops.items[i].target) : 0;
+  if (r < 0)
+    return OUT_OF_MEMORY(err);
+  for (size_t i = 0; i < veils.count && r == 0; i++)
+    r = pin_ancestors(veils.items[i], facts, err, plan);
+  return r;
+}
+
 int build_protect(const struct policy *policy, const struct facts *facts, struct err *err, struct plan *plan)
 {
-  int r = 0;
+  int r = pin_veils(facts, err, plan);
 
   for (const char *const *name = view_protected(); *name && r == 0; name++) {
     mem_autofree char *path = path_join(facts->workspace, *name);
@@ -297,24 +313,6 @@ static int hide_sockets(const struct policy *policy, const struct facts *facts, 
   return 0;
 }
 
-static bool names_below(const struct policy_paths *paths, const struct facts *facts, const char *path)
-{
-  for (size_t i = 0; i < paths->count; i++) {
-    mem_autofree char *named = facts_expand(facts, paths->items[i].text);
-
-    if (named && path_is_within(named, path))
-      return true;
-  }
-  return false;
-}
-
-/* Whether the user asked for this very place, or for one in it, and not for something larger that holds it. */
-static bool is_asked_for(const struct policy *policy, const struct facts *facts, const char *path)
-{
-  return names_below(&policy->read, facts, path) || names_below(&policy->write, facts, path) ||
-         names_below(&policy->unix_sockets, facts, path) || path_is_within(facts->workspace, path);
-}
-
 /* Places that are secret by themselves, wherever they come into view. */
 static int hide_names(const char *base, const char *const *names, const char *why, const struct policy *policy,
                       const struct facts *facts, struct err *err, struct plan *plan)
@@ -323,11 +321,26 @@ static int hide_names(const char *base, const char *const *names, const char *wh
     mem_autofree char *path = path_join(base, *names);
     const struct fact_path *fact = path ? facts_path(facts, path) : NULL;
     int r = path ? 0 : OUT_OF_MEMORY(err);
+    enum veil_asked asked;
 
-    if (fact && !fact->error && !is_asked_for(policy, facts, path))
+    asked = path ? veil_asked(policy, facts, path) : VEIL_WHOLE;
+    if (fact && !fact->error && (asked == VEIL_NOTHING || (asked == VEIL_PART && !S_ISDIR(fact->mode))))
       r = hide(path, why, true, facts, err, plan);
     if (r < 0)
       return r;
+  }
+  return 0;
+}
+
+/* All mount points in them are made. */
+static int seal_veils(struct err *err, struct plan *plan)
+{
+  size_t count = plan->ops.count;
+
+  for (size_t i = 0; i < count; i++) {
+    if (veil_is_one(&plan->ops.items[i]) &&
+        !ops_add(plan, PLAN_STAGE_HIDE, PLAN_SEAL, NULL, plan->ops.items[i].target, "of secrets"))
+      return OUT_OF_MEMORY(err);
   }
   return 0;
 }
@@ -350,5 +363,7 @@ int build_hide(const struct policy *policy, const struct facts *facts, struct er
     r = hide_names(facts->home, view_home_secrets(), "secret of the home", policy, facts, err, plan);
   if (r == 0 && facts->uid == 0)
     r = hide_names("/", view_etc_root_only(), "for root only", policy, facts, err, plan);
-  return r == 0 ? hide_sockets(policy, facts, err, plan) : r;
+  if (r == 0)
+    r = hide_sockets(policy, facts, err, plan);
+  return r == 0 ? seal_veils(err, plan) : r;
 }

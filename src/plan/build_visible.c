@@ -1,6 +1,7 @@
 /* The stages that show files of the user: home, toolchains, workspace, and what the policy reads and writes. */
 #include "plan/build.h"
 #include "plan/ops.h"
+#include "plan/veil.h"
 #include "plan/view.h"
 #include "sys/path.h"
 
@@ -226,16 +227,22 @@ static int show_home(const struct policy *policy, const struct facts *facts, str
   return op ? 0 : OUT_OF_MEMORY(err);
 }
 
-/* By target; of two for one target a writable one first. */
-static int compare_binds(const void *a, const void *b)
+/* Of two for one target the first one stays. */
+static int rank(const struct plan_op *op)
+{
+  return veil_is_one(op) ? 0 : op->kind == PLAN_BIND_RW ? 1 : 2;
+}
+
+/* By target. */
+static int compare_shown(const void *a, const void *b)
 {
   const struct plan_op *left = a;
   const struct plan_op *right = b;
   int order = strcmp(left->target, right->target);
 
   if (order == 0)
-    order = (right->kind == PLAN_BIND_RW) - (left->kind == PLAN_BIND_RW);
-  return order ? order : strcmp(left->source, right->source);
+    order = rank(left) - rank(right);
+  return order || veil_is_one(left) ? order : strcmp(left->source, right->source);
 }
 
 /* Parents before children, so that no mount covers one made before it; and one for each target (a tree that is both
@@ -247,7 +254,7 @@ static void sort_visible(struct plan *plan, size_t from)
   size_t kept = 0;
 
   if (count)
-    qsort(items, count, sizeof *items, compare_binds);
+    qsort(items, count, sizeof *items, compare_shown);
   for (size_t i = 0; i < count; i++) {
     if (kept && strcmp(items[kept - 1].target, items[i].target) == 0) {
       free(items[i].target);
@@ -281,12 +288,15 @@ static int list_private_mounts(const struct facts *facts, size_t from, struct er
 }
 
 /* What the policy shows beside the workspace: first each object where it really is, then, when all of that is known,
- * the names that need a mount of their own. */
+ * the names that need a mount of their own. Secrets are veiled where the home or the system shows them, so that what is
+ * asked for of them is mounted, and then where the lists show them. */
 static int show_policy(const struct policy *policy, size_t from, const struct facts *facts, struct err *err,
                        struct plan *plan)
 {
-  int r = show_list(&policy->read, false, policy, facts, err, plan);
+  int r = veil_secrets(policy, facts, err, plan);
 
+  if (r == 0)
+    r = show_list(&policy->read, false, policy, facts, err, plan);
   if (r == 0)
     r = show_list(&policy->unix_sockets, false, policy, facts, err, plan);
   if (r == 0)
@@ -294,7 +304,10 @@ static int show_policy(const struct policy *policy, size_t from, const struct fa
   if (r < 0)
     return r;
   sort_visible(plan, from);
-  r = show_names(&policy->write, true, facts, err, plan);
+  r = veil_secrets(policy, facts, err, plan);
+  sort_visible(plan, from);
+  if (r == 0)
+    r = show_names(&policy->write, true, facts, err, plan);
   if (r == 0)
     r = show_names(&policy->read, false, facts, err, plan);
   if (r == 0)

@@ -17,4 +17,5 @@ libplan_a_SOURCES = \
   src/plan/plan.c src/plan/plan.h \
   src/plan/print.c src/plan/print.h \
   src/plan/syscalls.c src/plan/syscalls.h \
+  src/plan/veil.c src/plan/veil.h \
   src/plan/view.c src/plan/view.h

@@ -54,7 +54,8 @@ struct plan_op {
   mode_t
       mode; /* TMPFS, DIR, FILE, COVER: permissions; BIND_* of the visible stage: type and permissions of the source */
   /* The object that was judged; inode 0 where it does not matter. BIND_*: after the engine has mounted everything, and
-   * before the command starts, the object at target must be this one. MASK_*: it must not be this one any more. */
+   * before the command starts, the object at target must be this one. MASK_*, TMPFS: it must not be this one any
+   * more. */
   uint64_t device;
   uint64_t inode;
   const char *why; /* a few words for a person: "workspace", "protect", "hide" */

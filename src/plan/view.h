@@ -20,8 +20,8 @@ const char *const *view_home_tools(void);
 /* Names below the workspace that are protected where they exist. */
 const char *const *view_protected(void);
 
-/* Places of secrets below the home, relative to it; hidden wherever they come into view, unless the policy names
- * them. */
+/* Places of secrets below the home, relative to it; hidden wherever they come into view, unless the policy names them;
+ * where it names something in one, all but that is. */
 const char *const *view_home_secrets(void);
 
 struct view_mask {

@@ -183,7 +183,8 @@ static void tell_replaced(const struct plan *plan)
     tell_link(plan->links.items[i], plan->links.items[i + 1]);
   for (size_t i = 0; i < plan->ops.count; i++) {
     const struct plan_op *op = &plan->ops.items[i];
-    bool guarded = op->stage == PLAN_STAGE_HIDE || (op->stage == PLAN_STAGE_PROTECT && op->kind == PLAN_BIND_RO);
+    bool hidden = op->stage == PLAN_STAGE_HIDE || op->kind == PLAN_TMPFS;
+    bool guarded = hidden || (op->stage == PLAN_STAGE_PROTECT && op->kind == PLAN_BIND_RO);
     path_object_autofree struct path_object now = { .real = NULL };
 
     if (!guarded || !op->inode)
@@ -198,7 +199,7 @@ static void tell_replaced(const struct plan *plan)
                op->target);
     else if (is_pinned(plan, op->target))
       log_line(LOG_WARNING, "%s was replaced from outside during the run; from then on it was no longer %s inside",
-               op->target, op->stage == PLAN_STAGE_HIDE ? "hidden" : "protected");
+               op->target, hidden ? "hidden" : "protected");
   }
 }
 

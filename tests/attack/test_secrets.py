@@ -168,3 +168,8 @@ def etc_with_secrets():
 def test_what_only_root_may_read_in_etc(sbx, etc_with_secrets):
     """P3, P8: of /etc, root's run sees what a user's run would."""
     assert search(sbx) == ["/etc/shown"]  # the search does find what lies in no such place
+    named = "/etc/NetworkManager/system-connections/x"
+    assert sorted(search(sbx, "--read", named)) == [named, "/etc/shown"]  # what is asked for, and not what lies beside it
+    with open("/etc/NetworkManager/system-connections/y", "w") as file:
+        file.write(MARK)
+    assert sorted(search(sbx, "--read", named)) == [named, "/etc/shown"]

@@ -182,6 +182,17 @@ def test_named_socket_outside_of_the_view_is_reached(sbx, plain, host):
     assert "hunter2" not in sbx.run("--unix-socket", path, "--", "cat", plain.path("../agent/secret")).out
 
 
+def test_named_socket_of_a_secret_place_comes_alone(plain_sbx, plain, host):
+    """The agent of gpg does not bring the keys along."""
+    path = plain.home + "/.gnupg/S.gpg-agent"
+    host(path)
+    plain.write("../../.gnupg/secring.gpg", "hunter2")
+    code = f"import socket; s = socket.socket(socket.AF_UNIX); s.connect({path!r}); print(s.recv(9).decode().strip())"
+    assert plain_sbx.python(code, "--home", "host", "--unix-socket", path).ok().out == "host\n"
+    result = plain_sbx.shell("cd; ls .gnupg; cat .gnupg/*", "--home", "host", "--unix-socket", path)
+    assert result.out == "S.gpg-agent\n", result
+
+
 def test_named_socket_that_is_not_there_is_refused(sbx, plain):
     """P1"""
     sbx.run("--unix-socket", plain.path("../no.sock"), "--", "true").refused("no.sock")

@@ -108,6 +108,49 @@ def test_home_host_is_read_only_without_secrets(sbx, project):
     assert not os.path.exists(project.home + "/new")
 
 
+SHOWS_HOME = {"home host": ("--home", "host"), "read ~": ("--read", "~"), "write ~": ("--write", "~"),
+              "write ~, home host": ("--write", "~", "--home", "host")}
+
+
+@pytest.mark.parametrize("shows", SHOWS_HOME)
+@pytest.mark.parametrize("option", ["--read", "--write"])
+def test_of_a_secret_place_what_is_named_is_shown(sbx, project, shows, option):
+    """One key of ~/.ssh, and nothing else there; nor may the place be moved or filled."""
+    for name in (".ssh/id_ed25519", ".ssh/id_rsa", ".ssh/config", ".ssh/deep/key", ".config/gh/hosts.yml", ".config/gh/config.yml"):
+        project.write("../../" + name, f"text of {name}\n")
+    script = ("cd $HOME; ls -A .ssh .config/gh; cat .ssh/id_rsa .config/gh/config.yml;"
+              " cat .ssh/id_ed25519 .ssh/config .ssh/deep/key .config/gh/hosts.yml; echo x > .ssh/new; mv .ssh .moved; mv .config .moved;"
+              " echo more >> .ssh/id_rsa; true")
+    result = sbx.shell(script, *SHOWS_HOME[shows], option, "~/.ssh/id_rsa", option, "~/.config/gh/config.yml").ok()
+    assert result.out == ".config/gh:\nconfig.yml\n\n.ssh:\nid_rsa\ntext of .ssh/id_rsa\ntext of .config/gh/config.yml\n", result
+    assert project.read("../../.ssh/id_rsa") == "text of .ssh/id_rsa\n" + ("more\n" if option == "--write" else "")
+    assert sorted(os.listdir(project.home + "/.ssh")) == ["config", "deep", "id_ed25519", "id_rsa"]
+    result = sbx.shell("cd; cat .ssh/id_ed25519 .ssh/deep/key", *SHOWS_HOME[shows], option, "~/.ssh/deep")
+    assert result.out == "text of .ssh/deep/key\n", result
+    whole = sbx.shell("cd; cat .ssh/id_ed25519", *SHOWS_HOME[shows], option, "~/.ssh")
+    assert whole.out == "text of .ssh/id_ed25519\n", whole
+
+
+def test_of_a_secret_place_nothing_is_shown_for_what_is_not_there(sbx, project):
+    """A link, and a name of a file that does not exist."""
+    project.write("../../keys/id_rsa", "text\n")
+    project.write("../../.ssh/id_ed25519", "hunter2\n")
+    os.symlink("../keys/id_rsa", project.home + "/.ssh/id_rsa")
+    result = sbx.shell("cd; cat .ssh/*; ls -A .ssh", "--home", "host", "--read", "~/.ssh/id_rsa").ok()
+    assert result.out == "text\nid_rsa\n", result
+    path = project.write("policy.json", '{"filesystem": {"home": "host", "read": ["~/.ssh/absent"]}}')
+    result = sbx.shell("cd; cat .ssh/*; ls -A .ssh", "--policy", path).ok()
+    assert result.out == "", result
+
+
+def test_a_secret_place_around_the_workspace(sbx, project):
+    project.write("../../.config/op/other", "hunter2\n")
+    project.write("../../.config/op/work/file", "mine\n")
+    result = sbx.shell("cat file ../other; echo x > new; ls -A ..", "--home", "host", "--workspace", project.home + "/.config/op/work",
+                       cwd=project.home + "/.config/op/work")
+    assert result.out == "mine\nwork\n", result
+
+
 @pytest.mark.parametrize("path",
                          ["/usr", "/usr/bin/env", "/etc", "/etc/passwd", "/bin", "/opt", "/sys", "/", "/usr/local"])
 def test_system_is_read_only(sbx, path):

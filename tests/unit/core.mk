@@ -16,6 +16,7 @@ EXTRA_DIST += \
   tests/unit/golden/network-host.txt \
   tests/unit/golden/network-none.txt \
   tests/unit/golden/publish.txt \
+  tests/unit/golden/secret-part.txt \
   tests/unit/golden/sockets.txt \
   tests/unit/golden/state-writable.txt \
   tests/unit/golden/upstream.txt \

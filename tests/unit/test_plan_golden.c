@@ -28,6 +28,13 @@ static const struct golden cases[] = {
   { .name = "default-root", .policy = "{}", .uid = 0 },
   { .name = "home-tmpfs", .policy = "{\"filesystem\": {\"home\": \"tmpfs\"}}", .uid = 1000 },
   { .name = "home-host", .policy = "{\"filesystem\": {\"home\": \"host\"}}", .uid = 1000 },
+  { .name = "secret-part", /* of secret places only what is named, wherever they are shown */
+    .policy = "{\"filesystem\": {\"home\": \"host\", \"read\": [\"~/.ssh/id\", \"~/.config\"], \"write\": [\"~/.aws\", "
+              "\"~\"]},"
+              " \"network\": {\"unixSockets\": [\"~/.config/gh/s\"]}}",
+    .uid = 1000,
+    .things = { REGULAR(HOME "/.ssh/id"), DIRECTORY(HOME "/.aws"), DIRECTORY(HOME "/.gnupg"),
+                SOCKET(HOME "/.config/gh/s"), DIRECTORY(HOME "/.config/gh") } },
   { .name = "lists",
     .policy = "{\"filesystem\": {\"read\": [\"/srv/data\", \"~/notes\"], \"write\": [\"/srv/out\", \"~/.cache/pip\"],"
               " \"hide\": [\"src/secret\", \"**/.env\", \"/srv/data/private\"], \"protect\": [\"deploy/prod\"],"
