@@ -157,3 +157,80 @@ def test_address_that_was_judged_is_dialled_also_when_the_first_fails(sbx, lab):
     lab.zone["several.test"] = ["203.0.113.1", "10.0.0.1", "127.0.0.1"]
     talk(sbx, get("http://several.test:81/"), options=["--allow", "several.test:81"])
     assert lab.connections == []
+
+
+# What a host, by every front, comes to: "open", or why not.
+FRONTS = """
+import errno, json, socket, struct, sys
+def read(s):
+    got = b""
+    try:
+        while data := s.recv(65536): got += data
+    except OSError as error: return errno.errorcode[error.errno].encode()
+    return got
+def outcome(got):
+    if got.startswith(b"HTTP/1.1 403"): return json.loads(got.partition(b"\\r\\n\\r\\n")[2])["reason"]
+    return "open" if got.startswith(b"HTTP/1.1 200") else got.decode()
+def literal(host): return f"[{host}]" if ":" in host else host
+def front(line, host):
+    s = socket.create_connection(("127.0.0.1", 3128)); s.settimeout(40)
+    s.sendall(f"{line} HTTP/1.1\\r\\nHost: {literal(host)}\\r\\nConnection: close\\r\\n\\r\\n".encode()); s.shutdown(socket.SHUT_WR); return outcome(read(s))
+def http(host): return front(f"GET http://{literal(host)}/", host)
+def connect(host): return front(f"CONNECT {literal(host)}:80", host)
+def socks(host, packed):
+    s = socket.create_connection(("127.0.0.1", 1080)); s.settimeout(40)
+    s.sendall(b"\\5\\1\\0\\5\\1\\0" + packed + struct.pack(">H", 80)); s.shutdown(socket.SHUT_WR)
+    return {0: "open"}.get(read(s)[3], "socks")
+def socks_name(host): return socks(host, b"\\3" + bytes([len(host)]) + host.encode())
+def socks_address(host): return socks(host, b"\\4" + socket.inet_pton(socket.AF_INET6, host)) if ":" in host else "no address"
+def transparent(host):
+    try:
+        s = socket.create_connection((host, 80)); s.settimeout(40)
+        s.sendall(f"GET / HTTP/1.1\\r\\nHost: {literal(host)}\\r\\nConnection: close\\r\\n\\r\\n".encode()); return outcome(read(s))
+    except OSError as error: return errno.errorcode.get(error.errno, str(error))
+print(json.dumps({host: {f.__name__: f(host) for f in (http, connect, socks_name, socks_address, transparent)} for host in sys.argv[1:]}))
+"""
+
+# IPv4 addresses in IPv6 ones: mapped, compatible, translated (RFC 2765), NAT64 and its local prefix, 6to4.
+CARRIERS = ["::ffff:{}", "::{}", "::ffff:0:{}", "64:ff9b::{}", "64:ff9b:1::{}", "2002:{}::", "2002:{}::1"]
+
+
+def carried(address):
+    """All IPv6 addresses that carry an IPv4 address."""
+    first, second, third, fourth = (int(byte) for byte in address.split("."))
+    return [form.format(f"{first << 8 | second:x}:{third << 8 | fourth:x}") for form in CARRIERS]
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "10.0.0.1", "169.254.169.254"])
+def test_ipv4_inside_ipv6_on_every_front(sbx, lab, address):
+    """F52: as an address, and as what a name leads to: judged as the IPv4 address, and never dialled."""
+    names = {f"carrier{number}.test": form for number, form in enumerate(carried(address))}
+    lab.zone.update({name: [form] for name, form in names.items()})
+    allow = [word for host in ["*", *names] for word in ("--allow", host)]
+    results = sbx.python(FRONTS, *allow, arguments=[*names.values(), *names]).json
+    for host, fronts in results.items():
+        assert fronts.pop("socks_name") == "socks" and fronts.pop("socks_address") in ("socks", "no address"), (host, fronts)
+        # The kernel makes an IPv4 connection of a mapped one: to the loopback, that is the sandbox's own.
+        mapped = host.startswith("::ffff:") and not host.startswith("::ffff:0:")
+        if mapped and address == "127.0.0.1":
+            assert fronts.pop("transparent") == "not-allowed", (host, fronts)
+        assert all(outcome.startswith("address-") for outcome in fronts.values()), (host, fronts)
+    assert lab.connections == [], lab.connections
+
+
+def test_rules_for_ipv4_and_the_addresses_that_carry_it(sbx, lab):
+    """To deny an IPv4 address is to deny its carriers; to allow it is not to allow them, but for the mapped one, which is
+    the same address."""
+    forms = carried("192.0.2.10")
+    lab.zone.update({"carrier.test": forms[3:]})
+    denied = sbx.python(FRONTS, "--allow", "*", "--deny", "192.0.2.10", arguments=[*forms, "carrier.test"]).json
+    for host, fronts in denied.items():
+        assert set(fronts.values()) <= {"deny-rule", "socks", "no address"} or "address-" in str(fronts), (host, fronts)
+    assert lab.connections == [], lab.connections
+    allowed = sbx.python(FRONTS, "--allow", "192.0.2.10", arguments=forms).json
+    mapped = allowed.pop("::ffff:c000:20a")
+    # An IPv4 connection by then, for which Host names another literal.
+    assert mapped.pop("transparent") == "identity-mismatch" and set(mapped.values()) == {"open"}, mapped
+    for host, fronts in allowed.items():
+        assert "open" not in fronts.values(), (host, fronts)
+    assert {where for _, where, _ in lab.connections} == {"192.0.2.10"}, lab.connections
