@@ -124,7 +124,7 @@ static void test_ceiling(void **state)
   struct json_object *line;
   struct audit *audit;
   unsigned count = 0;
-  off_t end;
+  off_t end = 0;
 
   assert_int_equal(audit_new(*state, fd, "run", &audit), 0);
   for (; audit_missing(audit) == 0; count++) {
