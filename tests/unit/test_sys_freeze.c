@@ -168,6 +168,7 @@ static pid_t start(kind *const *kinds, size_t count, struct shared **ret_shared)
   assert_true(shared != MAP_FAILED);
   top = fork();
   if (top == 0 && unshare(CLONE_NEWUSER | CLONE_NEWPID) == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* with a test that has failed */
     if (fork() == 0)
       run_init(shared, kinds, count);
     waitpid(-1, NULL, 0);
@@ -420,6 +421,7 @@ int main(int argc, char **argv)
 
   if (argc > 1 && strcmp(argv[1], word) == 0)
     return run_again();
+  (void)setpgid(0, 0); /* the caller's group may be one of another pid namespace, without a number here */
   alarm(120);
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
