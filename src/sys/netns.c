@@ -169,7 +169,7 @@ static int make(const struct netns_socket *wanted)
   int fd = socket(address->sa_family, wanted->type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   bool v6 = address->sa_family == AF_INET6;
 
-  if (fd < 0 && wanted->both) {
+  if (fd < 0 && errno == EAFNOSUPPORT && wanted->both) {
     v4.sin_port = wanted->address.v6.sin6_port;
     address = (const struct sockaddr *)&v4;
     len = sizeof v4;
