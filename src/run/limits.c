@@ -49,13 +49,13 @@ static int set_limit(pid_t pid, int resource, uint64_t value, const char *name, 
     uint64_t hard;
   } limit = { .soft = value, .hard = value };
 
-  if (syscall(SYS_prlimit64, pid, resource, &limit, NULL) < 0 && errno == EPERM)
+  if (syscall(SYS_prlimit64, pid, resource, &limit, NULL) == 0)
+    return 0;
+  if (errno == EPERM)
     return err_set(err, EPERM,
                    "limits.%s: %llu is more than your own hard limit (ulimit -H); ask for less, or leave it out", name,
                    (unsigned long long)value);
-  if (syscall(SYS_prlimit64, pid, resource, &limit, NULL) < 0)
-    return err_set_errno(err, errno, "limits.%s: prlimit", name);
-  return 0;
+  return err_set_errno(err, errno, "limits.%s: prlimit", name);
 }
 
 /* As many processors as the limit allows, rounded up, beginning at one that differs from run to run. */

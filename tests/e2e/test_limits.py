@@ -86,10 +86,33 @@ def test_bad_limits_are_refused(sbx, option, value):
     assert not sbx.project.exists("started")
 
 
+def is_held_by_a_cgroup(sbx, *option):
+    return "limits are held by a cgroup" in sbx.run("-v", *option, "--", "true").ok().err
+
+
 def test_processor_limit(sbx):
-    result = sbx.run("--cpus", "1", "--", "true")
-    if limited(result, "cpus"):
-        result.ok()
+    code = "import os; print(len(os.sched_getaffinity(0)))"
+    result = sbx.python(code, "--cpus", "1", may_refuse=True)
+    if limited(result, "cpus") and result.ok().out != "1\n":
+        assert is_held_by_a_cgroup(sbx, "--cpus", "1")
+
+
+def test_part_of_a_processor_needs_a_cgroup(sbx):
+    """P1: a whole one would be more than was asked for."""
+    if limited(sbx.run("--cpus", "0.5", "--", "true"), "limits.cpus"):
+        assert is_held_by_a_cgroup(sbx, "--cpus", "0.5")
+
+
+@pytest.mark.user
+@pytest.mark.parametrize("letter, own, option, value", [("d", 1000000, "memory", "2g"), ("u", 4000, "pids", "5000")])
+def test_limit_beyond_the_callers_own(sbx, letter, own, option, value):
+    """P1: what the kernel does not grant is not left out in silence."""
+    prefix = ["bash", "-c", f'ulimit -{letter} {own} && exec "$@"', "bash"]
+    result = sbx("run", f"--{option}", value, "--", "true", prefix=prefix)
+    if limited(result, f"limits.{option}"):
+        assert is_held_by_a_cgroup(sbx, f"--{option}", value)
+    else:
+        assert "more than your own hard limit" in result.messages[0], result
 
 
 def test_no_core_files_in_the_workspace(sbx, project):
