@@ -2,6 +2,7 @@
 import contextlib
 import functools
 import itertools
+import json
 import os
 import shutil
 import signal
@@ -10,7 +11,7 @@ import sys
 
 import pytest
 
-from harness import procs, sbx as harness_sbx, term, tree
+from harness import fail_once, procs, sbx as harness_sbx, term, tree
 from lab import space, world as lab_world
 
 TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -150,3 +151,18 @@ def terminal(sbx):
     yield start
     for each in opened:
         each.close()
+
+
+@pytest.fixture
+def failing(sbx):
+    """Runs sbx with one call that fails, or none: (Result, {call: how often})."""
+    def run(failure, *words):
+        read, write = os.pipe()
+        try:
+            process = sbx.start(*words, prefix=fail_once.prefix(write, *failure), pass_fds=(write,))
+        finally:
+            os.close(write)
+        out, err = process.communicate(timeout=60)
+        with os.fdopen(read) as file:
+            return harness_sbx.Result(process.returncode, out, err, (failure, *words)), json.loads(file.read())
+    return run
