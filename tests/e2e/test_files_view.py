@@ -302,7 +302,7 @@ def test_mount_points_of_the_host_are_not_listed(sbx):
 
 
 def test_policy_and_state_of_sbx_are_out_of_reach(sbx, project):
-    """A run cannot write the policy of the next one, nor trust records, audit files or other homes."""
+    """P11: a run cannot write the policy of the next one, nor trust records, audit files or other homes."""
     project.policy("../../.config/sbx/policy.json", network={"allow": ["origin.test"]})
     sbx.run("--", "true").ok()
     result = sbx.python(WRITE, arguments=[project.home + "/.config/sbx/policy.json", project.state,
@@ -315,7 +315,7 @@ def test_policy_and_state_of_sbx_are_out_of_reach(sbx, project):
 
 
 def test_write_to_the_state_directory_is_refused(sbx, project):
-    """Naming sbx's own state or configuration with --write would let a run widen the next one."""
+    """P11: naming sbx's own state or configuration with --write would let a run widen the next one."""
     sbx.run("--", "true").ok()
     os.makedirs(project.home + "/.config/sbx", exist_ok=True)
     result = sbx.shell(f"echo '{{}}' > {project.home}/.config/sbx/policy.json; echo x > {project.state}/planted",

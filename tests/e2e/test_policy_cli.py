@@ -5,6 +5,7 @@ import os
 import pytest
 
 from e2e_helpers import status_of
+from harness import cover
 from harness.tree import difference, snapshot
 
 
@@ -110,11 +111,14 @@ def test_offline_profile_has_no_network(sbx, lab):
 
 
 def test_layers_add_up_and_options_come_last(sbx, project):
-    """DESIGN 5: user, workspace, --policy, options; lists add, the last scalar counts."""
+    """DESIGN 5: system, user, workspace, --policy, options; lists add, the last scalar counts."""
+    project.policy("../../etc/sbx/policy.json", network={"allow": ["zero.test"]}, limits={"timeout": "10m", "pids": 9})
     project.policy("../../.config/sbx/policy.json", network={"allow": ["one.test"]}, limits={"timeout": "1h"})
     path = project.policy("../../p.json", network={"allow": ["two.test"]}, limits={"timeout": "2h"})
-    shown = sbx("show", "--policy", path, "--allow", "three.test", "--timeout", "3h").json
-    assert shown["network"]["allow"] == ["one.test", "two.test", "three.test"]
+    shown = sbx("show", "--policy", path, "--allow", "three.test", "--timeout", "3h",
+                prefix=cover.prefix(f"{project.home}/etc+=/etc")).json
+    assert shown["network"]["allow"] == ["zero.test", "one.test", "two.test", "three.test"]
+    assert shown["limits"]["pids"] == 9
     assert shown["limits"]["timeout"] in ("3h", "10800s", 10800), shown["limits"]
 
 

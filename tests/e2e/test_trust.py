@@ -34,6 +34,16 @@ def test_untrusted_workspace_cannot_widen(sbx, project, keys, script, forbidden)
     assert forbidden not in result.out, result
 
 
+def test_profile_that_an_untrusted_workspace_extends(sbx, project):
+    """P11: it is as untrusted as what names it: taken where it narrows, and else told by its name."""
+    project.policy(extends=["node", "offline"])
+    result = sbx("show")
+    assert result.json["network"]["mode"] == "none" and result.json["network"]["allow"] == [], result
+    assert any(".sbx.json: not trusted" in m and "profile node" in m for m in result.messages), result
+    sbx("trust").ok()
+    assert "nodejs.org" in sbx("show").json["network"]["allow"]
+
+
 @pytest.mark.parametrize("keys, script, expected", [
     ({"filesystem": {"hide": ["secret"]}}, "cat secret", ""),
     ({"filesystem": {"protect": ["kept"]}}, "echo evil > kept; cat kept", "original"),
@@ -96,6 +106,7 @@ def test_never_from_the_workspace(sbx, project, keys):
     assert project.read(".envrc") == "original"
     shown = sbx("show").json
     assert shown["limits"]["timeout"] in ("20s", 20) and shown["network"]["mode"] == "proxy", shown
+    assert any(".sbx.json: ignored, since a file in the workspace can never set it" in m for m in result.messages), result
 
 
 def test_run_cannot_trust_for_the_next_run(sbx, project):
