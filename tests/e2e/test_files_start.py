@@ -143,3 +143,19 @@ def test_many_masks_start(sbx, project):
     result = sbx.run("--policy", path, "--", "ls", "m/1999")
     assert result.code not in (0, 125), result
     assert procs.descendants() == []
+
+
+def test_each_mask_costs_the_same_steps(project, failing):
+    """P12: at most linearly: looks and mounts of a run, bubblewrap's included. (What a mount costs is the kernel's.)"""
+    counts, options = [], []
+    for count in (10, 20, 40):
+        for number in range(len(options) // 2, count):
+            project.write(f"m/{number}", "x")
+            options += ["--hide", f"m/{number}"]
+        result, calls = failing((), "run", *options, "--", "true")
+        result.ok()
+        counts.append(calls)
+    few, some, many = counts
+    assert some["mount"] > few["mount"] and some["openat2"] > few["openat2"], counts
+    for call in many:
+        assert many[call] - some[call] <= 2 * (some[call] - few[call]) + 2, (call, counts)
