@@ -34,7 +34,7 @@ def test_network_host_keeps_the_other_namespaces(sbx):
 
 
 def test_system_v_ipc_is_not_the_hosts(sbx):
-    """F3: shared memory, semaphores and message queues of the host have no key inside."""
+    """P7, F3: shared memory, semaphores and message queues of the host have no key inside."""
     libc = ctypes.CDLL(None, use_errno=True)
     key, create = 0x5b0c0de, 0o1000 | 0o666
     segment, queue, semaphore = libc.shmget(key, 4096, create), libc.msgget(key, create), libc.semget(key, 1, create)
@@ -53,7 +53,7 @@ def test_system_v_ipc_is_not_the_hosts(sbx):
 
 
 def test_posix_message_queues_are_not_the_hosts(sbx):
-    """F3"""
+    """P7, F3"""
     librt = ctypes.CDLL(None, use_errno=True)
     queue = librt.mq_open(b"/lab-queue", os.O_CREAT | os.O_RDWR, 0o666, None)
     assert queue >= 0
@@ -64,7 +64,7 @@ def test_posix_message_queues_are_not_the_hosts(sbx):
 
 
 def test_shared_memory_files_are_not_the_hosts(sbx):
-    """F3: /dev/shm, where shm_open() and sem_open() put theirs."""
+    """P7, F3: /dev/shm, where shm_open() and sem_open() put theirs."""
     with open("/dev/shm/lab-segment", "w") as file:
         file.write("hunter2")
     try:
@@ -88,8 +88,14 @@ def test_cgroup_path_is_not_visible(sbx):
 
 
 def test_keyrings_are_not_listed(sbx):
-    """P7"""
-    result = sbx.shell("cat /proc/keys; echo end")
+    """P7: nor is a key of the user's own, which the kernel would let it see."""
+    outside("show([call('add_key', b'user', b'lab-key', b'x', 1, -4), call('keyctl', 11, -4, 0, 0)])")
+    try:
+        with open("/proc/keys") as file:
+            assert "lab-key" in file.read()
+        result = sbx.shell("cat /proc/keys /proc/key-users; echo end")
+    finally:
+        outside("show(call('keyctl', 9, call('keyctl', 10, -4, b'user', b'lab-key', 0), -4))")
     assert result.out == "end\n", result
 
 
@@ -322,6 +328,20 @@ def test_confinement_of_the_proxy(sbx):
     assert status["Seccomp"] == "2" and status["NoNewPrivs"] == "1", status
     assert int(status["CapEff"], 16) == 0 and int(status["CapPrm"], 16) == 0, status
     assert owner != os.geteuid() or os.geteuid() == 0, "dumpable: its files in /proc belong to the user"
+
+
+@pytest.mark.parametrize("where", ["--fd", "stdin"])
+def test_directory_on_a_descriptor_is_refused(sbx, where):
+    """P7: from a directory of the host openat() leads to everything beside and above it."""
+    fd = os.open("/", os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        if where == "stdin":
+            result = sbx.run("--", "true", stdin=fd)
+        else:
+            result = sbx.run("--fd", str(fd), "--", "true", pass_fds=(fd,))
+    finally:
+        os.close(fd)
+    result.refused("directory", "--read")
 
 
 def test_proxy_cannot_be_reached_but_by_its_port(sbx):

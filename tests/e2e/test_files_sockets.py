@@ -198,20 +198,25 @@ def test_named_socket_that_is_not_there_is_refused(sbx, plain):
     sbx.run("--unix-socket", plain.path("../no.sock"), "--", "true").refused("no.sock")
 
 
-def test_abstract_sockets_of_the_host_are_unreachable(sbx):
-    """P7, F10"""
+@pytest.mark.parametrize("mode", ["proxy", "none", "host"])
+def test_abstract_sockets_of_the_host_are_unreachable(sbx, mode):
+    """P7, F10: with the host's network too, where the kernel can do that, and told where it cannot."""
     server = socket.socket(socket.AF_UNIX)
     server.bind("\0lab-abstract")
     server.listen()
     try:
-        got = sbx.python("""
+        result = sbx.python("""
 import socket
 try: socket.socket(socket.AF_UNIX).connect("\\0lab-abstract"); print("connected")
 except OSError as error: print(error.strerror)
-""").ok().out
+""", "--network", mode).ok()
     finally:
         server.close()
-    assert got == "Connection refused\n"
+    if mode != "host":
+        assert result.out == "Connection refused\n", result
+    else:
+        told = any("also reaches the host's abstract sockets" in message for message in result.messages)
+        assert result.out == ("connected\n" if told else "Operation not permitted\n"), result
 
 
 def test_sockets_made_inside_work(sbx):
