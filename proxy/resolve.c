@@ -16,6 +16,7 @@
 /* One server's first try; c-ares lengthens it with every round. */
 #define TRY_MS 2000
 #define TRIES 3
+#define LATE "no answer in time"
 
 struct resolve {
   struct loop *loop;
@@ -183,7 +184,7 @@ static void tell(struct resolve_query *query, const struct resolve_answer *answe
 
 static void on_deadline(void *data)
 {
-  tell(data, &(struct resolve_answer){ .cause = "no answer in time" });
+  tell(data, &(struct resolve_answer){ .cause = LATE });
 }
 
 static bool addr_of_node(const struct ares_addrinfo_node *node, struct addr *ret_addr)
@@ -206,15 +207,29 @@ static bool addr_of_node(const struct ares_addrinfo_node *node, struct addr *ret
   return false;
 }
 
+/* In the same words whoever notices it, and whatever c-ares calls it in one version or another. */
+static const char *cause_of(int status)
+{
+  switch (status) {
+  case ARES_SUCCESS:
+  case ARES_ENODATA:
+    return "the name has no address";
+  case ARES_ENOTFOUND:
+    return "no such name";
+  case ARES_ETIMEOUT:
+    return LATE;
+  default:
+    return ares_strerror(status);
+  }
+}
+
 static void on_answer(void *arg, int status, int timeouts, struct ares_addrinfo *result)
 {
   struct resolve_query *query = arg;
   struct addr addrs[LIMITS_ADDRESSES];
-  struct resolve_answer answer = { .addrs = addrs, .cause = "the name has no address" };
+  struct resolve_answer answer = { .addrs = addrs, .cause = cause_of(status) };
 
   (void)timeouts;
-  if (status != ARES_SUCCESS && status != ARES_ENODATA)
-    answer.cause = status == ARES_ENOTFOUND ? "no such name" : ares_strerror(status);
   for (struct ares_addrinfo_node *node = result ? result->nodes : NULL; node; node = node->ai_next)
     if (answer.count < LIMITS_ADDRESSES && addr_of_node(node, &addrs[answer.count]))
       answer.count++;

@@ -235,7 +235,10 @@ class Servers:
             try:
                 stream, _ = server.accept()
             except OSError:
-                return  # closed by the test
+                if server.fileno() < 0:
+                    return  # closed by the test
+                time.sleep(0.01)  # no descriptor free: clients may be many
+                continue
             threading.Thread(target=self.guard, args=(serve, stream), daemon=True).start()
 
     def guard(self, serve, stream):
