@@ -28,6 +28,11 @@
 #define LIMITS_UPSTREAM_BYTES 1024 /* its URL, with user and password */
 #define LIMITS_NO_PROXY_BYTES 8192
 
+/* Credentials. */
+#define LIMITS_CREDENTIALS 32 /* of one policy */
+#define LIMITS_SECRET_BYTES 8192 /* one value */
+#define LIMITS_PLACEHOLDER_BYTES 256
+
 /* Plan. */
 #define LIMITS_PLAN_OPS 65536 /* operations of one plan */
 
