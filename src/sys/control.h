@@ -12,6 +12,7 @@
  *                                  so; it may hold a login
  *   sbx -> proxy CONTROL_PLACEHOLDERS  once, after PARENTS, where the    -
  *                                  policy has credentials
+ *   proxy -> sbx CONTROL_CA        once, before READY, by sbx-proxy-tls  -
  *   proxy -> sbx CONTROL_READY     once, after it has confined itself    -
  *   proxy -> sbx CONTROL_FAILED    instead of READY; then it exits       message
  *   proxy -> sbx CONTROL_DENIED    any time after READY, when the socket -
@@ -60,6 +61,7 @@ enum control_type {
   CONTROL_PLACEHOLDERS,
   CONTROL_WANT,
   CONTROL_SECRET,
+  CONTROL_CA,
 };
 
 enum control_front {
@@ -177,6 +179,14 @@ struct control_secret {
   uint32_t valid_ms; /* from now on; 0: as long as the run lasts */
   char error[512]; /* holds nothing of the value */
   char value[8192];
+};
+
+/* The certificate of the CA that this proxy has made for the run: it signs what a terminated connection shows to the
+ * client. Its key never leaves the proxy, so a proxy that is started anew has another CA. */
+struct control_ca {
+  uint32_t type;
+  uint32_t len; /* of pem */
+  char pem[4096];
 };
 
 #endif
