@@ -40,6 +40,18 @@ static bool reserve(struct buf *buf, size_t more)
   return true;
 }
 
+void buf_reserve(struct buf *buf, size_t count)
+{
+  (void)reserve(buf, count);
+}
+
+void buf_wipe(struct buf *buf)
+{
+  if (buf->data)
+    mem_wipe(buf->data, buf->cap);
+  buf_free(buf);
+}
+
 void buf_append(struct buf *buf, struct span bytes)
 {
   if (!reserve(buf, bytes.len))

@@ -27,6 +27,12 @@ tests_unit_test_base_err_SOURCES = tests/unit/test_base_err.c
 tests_unit_test_base_err_CPPFLAGS = $(unit_cppflags)
 tests_unit_test_base_err_LDADD = $(unit_base_libs)
 
+check_PROGRAMS += tests/unit/test_base_base64
+TESTS += tests/unit/test_base_base64
+tests_unit_test_base_base64_SOURCES = tests/unit/test_base_base64.c
+tests_unit_test_base_base64_CPPFLAGS = $(unit_cppflags)
+tests_unit_test_base_base64_LDADD = $(unit_base_libs)
+
 check_PROGRAMS += tests/unit/test_base_mem
 TESTS += tests/unit/test_base_mem
 tests_unit_test_base_mem_SOURCES = tests/unit/test_base_mem.c
