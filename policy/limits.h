@@ -60,6 +60,7 @@
 #define LIMITS_PROXY_STARTS 5 /* a proxy that dies again and again is not replaced for ever */
 #define LIMITS_LISTENERS 1024 /* ports that the proxy asks to be listened on while the command runs */
 #define LIMITS_DENIALS 256 /* distinct denials remembered for the summary */
+#define LIMITS_LEAVES 256 /* certificates for terminated targets that are kept */
 #define LIMITS_ASK_QUESTIONS 256 /* distinct questions to the user */
 #define LIMITS_ASK_PENDING 16 /* of them waiting for an answer */
 #define LIMITS_AUDIT_BYTES (16 * 1024 * 1024) /* one audit file */

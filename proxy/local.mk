@@ -1,4 +1,4 @@
-noinst_LIBRARIES += libproxy.a
+noinst_LIBRARIES += libproxy.a libproxytls.a
 libproxy_a_CPPFLAGS = $(AM_CPPFLAGS) $(UV_CFLAGS) $(CARES_CFLAGS)
 libproxy_a_SOURCES = \
   proxy/ask.c proxy/ask.h \
@@ -47,6 +47,11 @@ libproxy_a_SOURCES = \
   proxy/tell.c proxy/tell.h \
   proxy/tls_hello.c proxy/tls_hello.h \
   proxy/tunnel.c proxy/tunnel.h
+
+# What only sbx-proxy-tls has: a run without credentials does not load OpenSSL.
+libproxytls_a_CPPFLAGS = $(AM_CPPFLAGS) $(OPENSSL_CFLAGS)
+libproxytls_a_SOURCES = \
+  proxy/ca.c proxy/ca.h
 
 pkglibexec_PROGRAMS += sbx-proxy
 sbx_proxy_SOURCES = proxy/main.c

@@ -2,6 +2,8 @@
 unit_proxy_libs = libproxy.a libpolicy.a libsys.a libbase.a $(UV_LIBS) $(CARES_LIBS) $(SECCOMP_LIBS) $(JSONC_LIBS) \
   $(CMOCKA_LIBS)
 
+unit_tls_libs = libproxytls.a $(unit_proxy_libs) $(OPENSSL_LIBS)
+
 EXTRA_DIST += tests/unit/tls_make.h
 
 if HAVE_CMOCKA
@@ -107,6 +109,12 @@ TESTS += tests/unit/test_proxy_identity
 tests_unit_test_proxy_identity_SOURCES = tests/unit/test_proxy_identity.c
 tests_unit_test_proxy_identity_CPPFLAGS = $(unit_cppflags)
 tests_unit_test_proxy_identity_LDADD = $(unit_proxy_libs)
+
+check_PROGRAMS += tests/unit/test_proxy_ca
+TESTS += tests/unit/test_proxy_ca
+tests_unit_test_proxy_ca_SOURCES = tests/unit/test_proxy_ca.c
+tests_unit_test_proxy_ca_CPPFLAGS = $(unit_cppflags) $(OPENSSL_CFLAGS)
+tests_unit_test_proxy_ca_LDADD = $(unit_tls_libs)
 
 check_PROGRAMS += tests/unit/test_sys_landlock
 TESTS += tests/unit/test_sys_landlock
