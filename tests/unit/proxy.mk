@@ -4,7 +4,7 @@ unit_proxy_libs = libproxy.a libpolicy.a libsys.a libbase.a $(UV_LIBS) $(CARES_L
 
 unit_tls_libs = libproxytls.a $(unit_proxy_libs) $(OPENSSL_LIBS)
 
-EXTRA_DIST += tests/unit/tls_make.h
+EXTRA_DIST += tests/unit/inject_make.h tests/unit/tls_make.h
 
 if HAVE_CMOCKA
 check_PROGRAMS += tests/unit/test_proxy_http_head
@@ -24,6 +24,12 @@ TESTS += tests/unit/test_proxy_http_rewrite
 tests_unit_test_proxy_http_rewrite_SOURCES = tests/unit/test_proxy_http_rewrite.c
 tests_unit_test_proxy_http_rewrite_CPPFLAGS = $(unit_cppflags)
 tests_unit_test_proxy_http_rewrite_LDADD = $(unit_proxy_libs)
+
+check_PROGRAMS += tests/unit/test_proxy_inject
+TESTS += tests/unit/test_proxy_inject
+tests_unit_test_proxy_inject_SOURCES = tests/unit/test_proxy_inject.c
+tests_unit_test_proxy_inject_CPPFLAGS = $(unit_cppflags)
+tests_unit_test_proxy_inject_LDADD = $(unit_proxy_libs)
 
 check_PROGRAMS += tests/unit/test_proxy_hosts
 TESTS += tests/unit/test_proxy_hosts
