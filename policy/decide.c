@@ -216,6 +216,20 @@ struct verdict decide_lookup(const struct policy *policy, const struct host *hos
   return decide_target(policy, host, 443);
 }
 
+uint32_t decide_bound(const struct policy *policy, const struct host *host, uint16_t port)
+{
+  uint32_t bound = 0;
+
+  for (size_t i = 0; i < policy->credentials.count; i++) {
+    const struct policy_rules *bind = &policy->credentials.items[i].bind;
+
+    for (size_t j = 0; j < bind->count; j++)
+      if (rule_covers_host(&bind->items[j], host) && rule_covers_port(&bind->items[j], port))
+        bound |= UINT32_C(1) << i;
+  }
+  return bound;
+}
+
 struct verdict decide_addr(const struct policy *policy, const struct host *host, const struct addr *addr, uint16_t port)
 {
   struct verdict target = decide_target(policy, host, port);

@@ -104,8 +104,9 @@ struct verdict decide_addr_of(const struct policy *policy, const struct verdict 
  * about. */
 bool decide_may_ask(const struct verdict *verdict, const struct host *host);
 
-/* The credentials whose bind rules name the target: a bit each, in the order of policy->credentials. TLS to such a target
- * is terminated, and nothing else of it passes. A name is bound by name, never by the address that it leads to. */
+/* The credentials whose bind rules name the target: a bit each, in the order of policy->credentials. TLS to such a
+ * target is terminated, and nothing else of it passes. A name is bound by name, never by the address that it leads to.
+ */
 uint32_t decide_bound(const struct policy *policy, const struct host *host, uint16_t port);
 
 /* The rule that would let the target pass, as decide_fix() and a question name it: without ports where it is 80 or 443,

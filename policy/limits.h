@@ -30,6 +30,9 @@
 
 /* Credentials. */
 #define LIMITS_CREDENTIALS 32 /* of one policy */
+#define LIMITS_CREDENTIAL_NAME_BYTES 64 /* its name, and that of its header, parameter or user */
+#define LIMITS_CREDENTIAL_HOSTS 64 /* that one is bound to */
+#define LIMITS_CREDENTIAL_ENV 16 /* variables that hold its placeholder */
 #define LIMITS_SECRET_BYTES 8192 /* one value */
 #define LIMITS_PLACEHOLDER_BYTES 256
 

@@ -115,15 +115,12 @@ enum policy_source_kind {
   POLICY_SOURCE_ENV, /* words: the name of a variable of the caller */
   POLICY_SOURCE_FILE, /* words: a path, absolute or "~/x"; white space at its end does not count */
   POLICY_SOURCE_EXEC, /* words: program and arguments; its output is the value, or JSON with "value" and "expires_at" */
-  POLICY_SOURCE_SECRET_SERVICE, /* words: attribute, value, attribute, value ... for secret-tool(1) */
-  POLICY_SOURCE_OP, /* words: a reference op://vault/item/field */
-  POLICY_SOURCE_PASS, /* words: a name of pass(1); the first line counts */
 };
 
 struct policy_source {
   enum policy_source_kind kind;
   struct strv words; /* at least one */
-  uint64_t timeout_ms; /* for a program that prints the value */
+  uint64_t timeout_ms; /* POLICY_SOURCE_EXEC: for the program */
   uint64_t ttl_ms; /* the value is asked for anew after so long; 0: it stays */
 };
 
@@ -146,12 +143,11 @@ struct policy_credential {
   char *name; /* of letters, digits, '-' and '_' */
   char *preset; /* credential.h; NULL for none. What it says has been filled in. */
   struct policy_source source;
-  struct policy_rules bind; /* hosts and ports that get the value; no methods or paths; never "*" or localhost */
+  struct policy_rules bind; /* hosts and ports that get the value (RULE_BIND): names, *.names, single addresses */
   struct strv env; /* variables inside that hold the placeholder */
-  char *file; /* "~/x" or absolute: a file inside that has the placeholder in place of the value; or NULL */
   enum policy_inject inject;
   enum policy_place place;
-  char *place_name; /* of the header or the query parameter, or the user of Basic; else NULL */
+  char *place_name; /* of the header or the query parameter, or the user of Basic, which may be empty; else NULL */
   struct policy_origin origin;
 };
 
@@ -199,6 +195,7 @@ struct policy {
 void policy_path_clear(struct policy_path *path);
 void policy_port_map_clear(struct policy_port_map *map);
 void policy_env_set_clear(struct policy_env_set *set);
+void policy_origin_clear(struct policy_origin *origin);
 
 void policy_free(struct policy *policy);
 void policy_free_indirect(struct policy **policy);

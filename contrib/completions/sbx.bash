@@ -2,7 +2,7 @@
 
 _sbx_commands='run shell check show why log learn doctor trust init'
 _sbx_policy_options='--policy --profile --workspace --allow --deny --network --forward --publish --read --write --hide
-  --unprotect --home --unix-socket --env --syscalls --memory --cpus --pids --timeout --audit -q --quiet -v --verbose'
+  --unprotect --home --unix-socket --credential --env --syscalls --memory --cpus --pids --timeout --audit -q --quiet -v --verbose'
 
 _sbx_options_of()
 {
@@ -31,6 +31,7 @@ _sbx_value()
   --profile)
     mapfile -t COMPREPLY < <(compgen -W 'default strict offline git node python rust go' -- "$cur")
     ;;
+  --credential) mapfile -t COMPREPLY < <(compgen -W 'github anthropic openai npm pypi gcp' -- "$cur") ;;
   --network) mapfile -t COMPREPLY < <(compgen -W 'proxy none host' -- "$cur") ;;
   --home) mapfile -t COMPREPLY < <(compgen -W 'private tmpfs host' -- "$cur") ;;
   --syscalls) mapfile -t COMPREPLY < <(compgen -W 'nesting ptrace i386' -- "$cur") ;;
