@@ -44,6 +44,8 @@
 #define LIMITS_HTTP_FIELDS 256 /* header fields of one head */
 #define LIMITS_TLS_HELLO_BYTES (16 * 1024) /* a whole ClientHello with the headers of its records */
 #define LIMITS_TLS_EXTENSIONS 128 /* extensions of one ClientHello */
+#define LIMITS_TLS_RECORD_BYTES 16384 /* of data in one record (RFC 8446, 5.1) */
+#define LIMITS_TLS_END_BYTES (32 * 1024) /* what one end of a terminated connection is taken to hold */
 #define LIMITS_DNS_QUERY_BYTES 4096 /* one query to the stub */
 #define LIMITS_DNS_UDP_BYTES 1232 /* one answer over UDP: passes every path unfragmented (DNS flag day 2020) */
 #define LIMITS_PARENT_BYTES (16 * 1024) /* a parent proxy's answer to CONNECT */
@@ -57,6 +59,7 @@
 #define LIMITS_DNS_PENDING 256 /* lookups over UDP that wait for a listener */
 #define LIMITS_DNS_CLIENTS 64 /* connections to the stub */
 #define LIMITS_PROXY_BYTES (128 * 1024 * 1024) /* held for all connections together, beside what the kernel holds */
+#define LIMITS_ROOTS_BYTES (16 * 1024 * 1024) /* the file of the authorities that the host trusts */
 #define LIMITS_ADDRESSES 16 /* addresses of one name that are tried */
 #define LIMITS_NAMES 65536 /* names that have synthetic addresses */
 #define LIMITS_NAMES_LATER 16383 /* the same, of a proxy that takes the place of one that died */

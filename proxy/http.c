@@ -280,7 +280,7 @@ static bool step_head(struct http *http)
   int r;
 
   /* A kept origin has nothing to say between requests but that it closes; bytes would answer a request to come. */
-  if (http->origin.readable)
+  if (sock_stirs(&http->origin))
     sock_close(&http->origin, false);
   if (sock_pending(client))
     return false;

@@ -56,7 +56,8 @@ libproxy_a_SOURCES = \
 # What only sbx-proxy-tls has: a run without credentials does not load OpenSSL.
 libproxytls_a_CPPFLAGS = $(AM_CPPFLAGS) $(OPENSSL_CFLAGS)
 libproxytls_a_SOURCES = \
-  proxy/ca.c proxy/ca.h
+  proxy/ca.c proxy/ca.h \
+  proxy/tls.c proxy/tls.h
 
 pkglibexec_PROGRAMS += sbx-proxy
 sbx_proxy_SOURCES = proxy/main.c
