@@ -24,6 +24,8 @@ unsigned denial_status(const struct verdict *verdict)
   case REASON_PARENT_AUTH:
   case REASON_PARENT_REFUSED:
   case REASON_PARENT_BAD_REPLY:
+  case REASON_UPSTREAM_TLS:
+  case REASON_CREDENTIAL_UNAVAILABLE:
   case REASON_UPSTREAM_CLOSED:
   case REASON_BAD_RESPONSE:
     return 502;
