@@ -12,7 +12,8 @@
  *     └───────────────> LINGER <──────────────┴───────────────────────┘ last response
  *                          └──> END
  *
- * Between HEAD and what comes of it stands ASK, where the user can be asked (http_judge.c).
+ * Between HEAD and what comes of it stands ASK, where the user can be asked (http_judge.c); and between REACH and
+ * EXCHANGE, SECURE, where the client's connection is terminated TLS (http_reach.c).
  *
  * http_advance() runs the steps of the present state until none makes progress, then sets what to wait for. Callbacks
  * (a socket, the dial, the timer) only call it; so no step is ever entered twice, and a client that sends a thousand
@@ -109,6 +110,14 @@ static void await_head(struct http *http)
   loop_timer_set(http->conn->timer, http->in.len ? LIMITS_HEAD_MS : LIMITS_IDLE_MS);
 }
 
+/* Whether the summary of the run repeats it: of an answer to CONNECT programs show the status at most; and of a failure
+ * that has to do with credentials the user should hear, whoever else does. */
+static bool is_repeated(const struct http *http, const struct verdict *verdict)
+{
+  return !verdict->allow || http->connect || reason_is_limit(verdict->reason) ||
+         verdict->reason == REASON_UPSTREAM_TLS || verdict->reason == REASON_CREDENTIAL_UNAVAILABLE;
+}
+
 /* host_text: how the client spelled a target that does not parse. */
 static void answer(struct http *http, const struct verdict *verdict, struct span host_text, unsigned status,
                    const char *cause)
@@ -129,8 +138,7 @@ static void answer(struct http *http, const struct verdict *verdict, struct span
   int r;
 
   denial_render(&denial, &out);
-  /* Of an answer to CONNECT programs show the status at most. */
-  if (!verdict->allow || http->connect || reason_is_limit(verdict->reason))
+  if (is_repeated(http, verdict))
     notify_denied(http->proxy->notify, &denial);
   http_record(http, verdict);
   r = buf_error(&out) ? buf_error(&out) : sock_send(&http->conn->client, buf_span(&out), false);
@@ -178,31 +186,6 @@ void http_done(struct http *http)
 }
 
 /* HEAD. */
-
-static void on_reached(void *data, const struct reach_result *result)
-{
-  struct http *http = data;
-
-  http->reached = *result;
-  http->has_reached = true;
-  http_advance(http);
-}
-
-void http_reach(struct http *http)
-{
-  /* A new connection that closes unasked is the origin's answer: only a kept one may be stale. */
-  http->can_retry = false;
-  sock_close(&http->origin, false);
-  http_drop(http, &http->origin_in, http->origin_in.len);
-  http->has_reached = false;
-  http->state = HTTP_REACH;
-  loop_timer_stop(http->conn->timer);
-  if (http->parent)
-    reach_parent(http->proxy, http->parent, &http->verdict, on_reached, http, &http->reach);
-  else
-    reach_start(http->proxy, &http->host, http->port, !http->connect && !http->is_fixed, &http->verdict, on_reached,
-                http, &http->reach);
-}
 
 /* Judges a parsed request, whose head are the first len bytes of in, and sends it on its way. */
 static void begin_request(struct http *http, const struct http_head *head, size_t len)
@@ -302,43 +285,7 @@ static bool step_head(struct http *http)
   return r != 0 || http->state != HTTP_HEAD;
 }
 
-/* REACH. */
-
-static bool step_reach(struct http *http)
-{
-  const struct reach_result *result = &http->reached;
-  int r;
-
-  if (!http->has_reached)
-    return http_listen(http);
-  http->has_reached = false;
-  http->dialled = result->route.has_addr || result->route.upstream;
-  http->origin_route = result->route;
-  http->origin_parent = http->parent;
-  if (result->fd < 0) {
-    answer(http, &result->verdict, SPAN(""), 0, result->cause);
-    return true;
-  }
-  if (http->connect) {
-    http->state = HTTP_CONNECTED;
-    return true;
-  }
-  r = sock_open(&http->origin, http->proxy->loop, &http->proxy->budget, result->fd, on_ready, http);
-  if (r < 0) {
-    http_fail(http, REASON_LIMIT, strerror(-r));
-    return true;
-  }
-  http->verdict = result->verdict;
-  http->origin_host = http->host;
-  http->origin_port = http->port;
-  if (http->verdict.request_rule)
-    http_judge_request(http, result->route.has_addr ? &result->route.addr : NULL);
-  if (http->verdict.allow)
-    http_exchange_begin(http);
-  else
-    http_refuse(http, &http->verdict, 0, NULL);
-  return true;
-}
+/* CONNECTED. */
 
 /* Hands both ends to a tunnel. Frees http, and may end the connection. */
 static void become_tunnel(struct http *http)
@@ -376,7 +323,9 @@ static bool step(struct http *http)
   case HTTP_ASK:
     return http_ask_step(http);
   case HTTP_REACH:
-    return step_reach(http);
+    return http_reach_step(http);
+  case HTTP_SECURE:
+    return http_secure_step(http);
   case HTTP_EXCHANGE:
     return http_exchange_step(http);
   case HTTP_LINGER:
@@ -405,6 +354,7 @@ static bool wants_client(const struct http *http)
     return !sock_pending(&http->conn->client);
   case HTTP_ASK:
   case HTTP_REACH:
+  case HTTP_SECURE:
     return http->in.len < LIMITS_HTTP_HEAD_BYTES;
   case HTTP_EXCHANGE:
     if (http->request_body.done)
@@ -460,6 +410,8 @@ static void expired(void *data)
     refuse_head(http, &http->fixed.refusal, 0, http->fixed.cause);
   else if (http->state == HTTP_HEAD && http->in.len)
     refuse_head(http, &late_head, 408, "the request head did not come in time");
+  else if (http->state == HTTP_SECURE)
+    http_fail(http, REASON_UPSTREAM_TLS, "it has not ended the handshake in time");
   else if (http->state == HTTP_EXCHANGE && silent < LIMITS_IDLE_MS)
     loop_timer_set(http->conn->timer, LIMITS_IDLE_MS - silent);
   else if (http->state == HTTP_EXCHANGE)

@@ -60,7 +60,7 @@ int http_request_check(struct http *http, const struct http_head *head, struct e
   else if (http->connect)
     r = http_target_parse_authority(head->target, err, ret_target);
   else
-    r = http_target_parse_absolute(head->target, err, ret_target);
+    r = http_target_parse_absolute(head->target, false, err, ret_target);
   if (r == 0)
     stub_restore_name(http->proxy->stub, &ret_target->host);
   if (r == -EINVAL || r == -EACCES)

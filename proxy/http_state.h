@@ -1,6 +1,6 @@
 /* http_state: the state of one client's HTTP connection; shared by http.c (answers, the life of the connection),
- * http_request.c (what a request asks for), http_judge.c (what may be reached) and http_exchange.c (an exchange with an
- * origin), and by nothing else. */
+ * http_request.c (what a request asks for), http_judge.c (what may be reached), http_reach.c (reaching it) and
+ * http_exchange.c (an exchange with an origin), and by nothing else. */
 #ifndef SBX_PROXY_HTTP_STATE_H
 #define SBX_PROXY_HTTP_STATE_H
 
@@ -19,6 +19,7 @@ enum http_state {
   HTTP_HEAD, /* read client for a request head; an origin kept from before may only be closed */
   HTTP_ASK, /* the user is asked; what the client sends meanwhile is kept */
   HTTP_REACH, /* resolving and dialling go on; what the client sends meanwhile is kept */
+  HTTP_SECURE, /* TLS with an origin that was dialled anew; what the client sends meanwhile is kept */
   HTTP_EXCHANGE, /* client → origin: the request's body; origin → client: responses */
   HTTP_TUNNEL, /* after a 101: the relay owns both */
   HTTP_CONNECTED, /* the answer to a CONNECT is out: both sockets go to a tunnel of tunnel.h */
@@ -98,14 +99,19 @@ void http_record(struct http *http, const struct verdict *verdict);
 /* The response is complete: next request, or end. */
 void http_done(struct http *http);
 
-/* Resolves and dials the exchange's target. */
-void http_reach(struct http *http);
-
 /* Obeys the exchange's verdict. cause: of a refusal, or NULL. */
 void http_obey(struct http *http, const char *cause);
 
 /* Goes on with what there is to do. May free http. */
 void http_advance(struct http *http);
+
+/* http_reach.c */
+
+/* Resolves and dials the exchange's target, and goes on with the exchange. */
+void http_reach(struct http *http);
+/* What there is to do in HTTP_REACH and HTTP_SECURE. True when it did something. */
+bool http_reach_step(struct http *http);
+bool http_secure_step(struct http *http);
 
 /* http_judge.c */
 

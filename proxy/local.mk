@@ -17,6 +17,7 @@ libproxy_a_SOURCES = \
   proxy/http_body.c proxy/http_body.h \
   proxy/http_exchange.c \
   proxy/http_request.c \
+  proxy/http_reach.c \
   proxy/http_fixed.c proxy/http_fixed.h \
   proxy/http_judge.c \
   proxy/http_head.c proxy/http_head.h \
@@ -50,6 +51,7 @@ libproxy_a_SOURCES = \
   proxy/stub.c proxy/stub.h \
   proxy/stub_tcp.c \
   proxy/tell.c proxy/tell.h \
+  proxy/terminator.h \
   proxy/tls_hello.c proxy/tls_hello.h \
   proxy/tunnel.c proxy/tunnel.h
 
@@ -57,8 +59,13 @@ libproxy_a_SOURCES = \
 libproxytls_a_CPPFLAGS = $(AM_CPPFLAGS) $(OPENSSL_CFLAGS)
 libproxytls_a_SOURCES = \
   proxy/ca.c proxy/ca.h \
+  proxy/terminate.c \
   proxy/tls.c proxy/tls.h
 
-pkglibexec_PROGRAMS += sbx-proxy
-sbx_proxy_SOURCES = proxy/main.c
-sbx_proxy_LDADD = libproxy.a libpolicy.a libsys.a libbase.a $(UV_LIBS) $(CARES_LIBS) $(SECCOMP_LIBS) $(JSONC_LIBS)
+proxy_libs = libproxy.a libpolicy.a libsys.a libbase.a $(UV_LIBS) $(CARES_LIBS) $(SECCOMP_LIBS) $(JSONC_LIBS)
+
+pkglibexec_PROGRAMS += sbx-proxy sbx-proxy-tls
+sbx_proxy_SOURCES = proxy/main.c proxy/no_terminator.c
+sbx_proxy_LDADD = $(proxy_libs)
+sbx_proxy_tls_SOURCES = proxy/main.c
+sbx_proxy_tls_LDADD = libproxytls.a $(proxy_libs) $(OPENSSL_LIBS)

@@ -4,8 +4,8 @@
  * end until sock_pending() is 0 again. So an end holds memory only while its peer is slower than the other side, and
  * never more than SOCK_QUEUE_MAX; the sum over all ends is bounded by a budget.
  *
- * A layer may stand between an end's owner and its socket: TLS (tls.h). The owner sees the same stream of bytes, and the
- * end that the peer has announced is the end of file; a socket that closes without is an error.
+ * A layer may stand between an end's owner and its socket: TLS (tls.h). The owner sees the same stream of bytes, and
+ * the end that the peer has announced is the end of file; a socket that closes without is an error.
  */
 #ifndef SBX_PROXY_SOCK_H
 #define SBX_PROXY_SOCK_H
@@ -95,9 +95,10 @@ int sock_send(struct sock *sock, struct span bytes, bool more);
 /* Whether something has come: bytes, an end, or an error. */
 bool sock_stirs(struct sock *sock);
 
-/* The same two by splice(2), with a pipe in between (splice.h), for ends without a layer: bytes go to the pipe, or come from there. The first
- * returns what sock_recv() returns, but 0 may also be an urgent byte in front: sock_recv() tells. The second needs an
- * empty queue and queues nothing: it returns how many bytes the kernel has taken, or -errno (also set in error). */
+/* The same two by splice(2), with a pipe in between (splice.h), for ends without a layer: bytes go to the pipe, or come
+ * from there. The first returns what sock_recv() returns, but 0 may also be an urgent byte in front: sock_recv() tells.
+ * The second needs an empty queue and queues nothing: it returns how many bytes the kernel has taken, or -errno (also
+ * set in error). */
 ssize_t sock_splice_recv(struct sock *sock, int pipe, size_t size);
 ssize_t sock_splice_send(struct sock *sock, int pipe, size_t size);
 

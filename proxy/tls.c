@@ -7,8 +7,8 @@
  *   writing   what the socket does not take of a record stays in OpenSSL; the same bytes stay in the sock's queue, and
  *             SSL_write() gets them again (SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER)
  *
- * So back-pressure works as on a bare socket, and an end that is idle has no buffers (SSL_MODE_RELEASE_BUFFERS). What an
- * end is taken to hold is charged to the budget as a whole.
+ * So back-pressure works as on a bare socket, and an end that is idle has no buffers (SSL_MODE_RELEASE_BUFFERS). What
+ * an end is taken to hold is charged to the budget as a whole.
  *
  *   state       then
  *   shaking     tls_shake() alone may be called
@@ -503,7 +503,11 @@ static int explain(const struct end *end, int r, struct err *err)
     return err_set(err, EPROTO, "it refuses the handshake (%s)", alert);
   }
   if (end->cut)
-    return err_set(err, ECONNRESET, "it ended the connection during the handshake");
+    return err_set(
+        err, ECONNRESET,
+        end->is_server
+            ? "it ended the connection during the handshake, as some do that do not trust the CA of " SBX_NAME
+            : "it ended the connection during the handshake");
   if (end->error)
     return err_set_errno(err, -r, "the handshake failed");
   return err_set(err, EPROTO, "the handshake failed: %s", code ? ERR_reason_error_string(code) : "no cause is known");

@@ -1,5 +1,5 @@
-/* tls: TLS on one end of a connection (RFC 8446, RFC 5246), as a layer of its sock: towards an origin, which has to prove
- * who it is, and towards a client, which is shown a certificate of our own CA.
+/* tls: TLS on one end of a connection (RFC 8446, RFC 5246), as a layer of its sock: towards an origin, which has to
+ * prove who it is, and towards a client, which is shown a certificate of our own CA.
  *
  * TLS 1.2 and 1.3, HTTP/1.1 by ALPN; no renegotiation, no tickets, no early data. An end that was not announced
  * (close_notify) is an error of the sock, so that a stream that somebody has cut is never taken for a whole one.

@@ -22,7 +22,7 @@ static void bind_to(struct bound *bound, const char *const *rules, size_t count)
   bound->credential.bind.items = mem_calloc(count, sizeof *bound->credential.bind.items);
   assert_non_null(bound->credential.bind.items);
   for (size_t i = 0; i < count; i++)
-    assert_int_equal(rule_parse(span_of(rules[i]), RULE_ALLOW, NULL, &bound->credential.bind.items[i]), 0);
+    assert_int_equal(rule_parse(span_of(rules[i]), RULE_BIND, NULL, &bound->credential.bind.items[i]), 0);
   bound->credential.bind.count = count;
   bound->policy.credentials.items = &bound->credential;
   bound->policy.credentials.count = 1;

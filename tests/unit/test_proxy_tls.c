@@ -1,4 +1,4 @@
-/* TLS as a layer of a sock: both ends ours in a real loop, or one of them OpenSSL's own on the other side of a socket. */
+/* TLS as a layer of a sock: both ends ours in a real loop, or one of them OpenSSL's own across a socket. */
 #include "base/fd.h"
 #include "proxy/tls.h"
 #include "unit/unit.h"
@@ -108,19 +108,19 @@ static void turn(struct bench *bench)
   loop_timer_free(&timer);
 }
 
-/* The same until it is done. */
-static void run_until(struct bench *bench, bool (*done)(const struct bench *bench))
-{
-  struct loop_timer *timer = NULL;
-
-  bench->late = false;
-  assert_int_equal(loop_timer_new(bench->loop, on_late, bench, &timer), 0);
-  loop_timer_set(timer, 20000);
-  while (!done(bench) && !bench->late)
-    turn(bench);
-  loop_timer_free(&timer);
-  assert_false(bench->late);
-}
+/* The same until it is so. */
+#define RUN_UNTIL(bench, so) \
+  do { \
+    struct loop_timer *timer_ = NULL; \
+\
+    (bench)->late = false; \
+    assert_int_equal(loop_timer_new((bench)->loop, on_late, (bench), &timer_), 0); \
+    loop_timer_set(timer_, 20000); \
+    while (!(so) && !(bench)->late) \
+      turn(bench); \
+    loop_timer_free(&timer_); \
+    assert_false((bench)->late); \
+  } while (0)
 
 static struct host target(const char *name)
 {
@@ -178,20 +178,10 @@ static void connect_ends(struct bench *bench, const char *wanted, const char *sh
   shake_as_server(bench, shown, SPAN(""));
 }
 
-static bool both_over(const struct bench *bench)
-{
-  return !bench->client.shaking && !bench->server.shaking;
-}
-
-static bool client_over(const struct bench *bench)
-{
-  return !bench->client.shaking;
-}
-
 static void connect_both(struct bench *bench)
 {
   connect_ends(bench, "api.test", "api.test");
-  run_until(bench, both_over);
+  RUN_UNTIL(bench, !bench->client.shaking && !bench->server.shaking);
   if (!bench->client.open || !bench->server.open)
     fail_msg("%s %s", bench->client.err.message, bench->server.err.message);
 }
@@ -243,11 +233,6 @@ static void assert_pattern(const struct side *side, size_t size)
       fail_msg("byte %zu differs", i);
 }
 
-static bool bulk_is_there(const struct bench *bench)
-{
-  return bench->server.got.len >= BULK_BYTES && bench->client.got.len >= BULK_BYTES;
-}
-
 static void test_bulk(void **state)
 {
   struct bench *bench = *state;
@@ -256,7 +241,7 @@ static void test_bulk(void **state)
   bench->client.to_send = bench->server.to_send = BULK_BYTES;
   on_ready(&bench->client);
   on_ready(&bench->server);
-  run_until(bench, bulk_is_there);
+  RUN_UNTIL(bench, bench->server.got.len >= BULK_BYTES && bench->client.got.len >= BULK_BYTES);
   assert_pattern(&bench->server, BULK_BYTES);
   assert_pattern(&bench->client, BULK_BYTES);
   assert_in_range(bench->client.most_pending, 1, 30000);
@@ -281,13 +266,8 @@ static void test_back_pressure(void **state)
   sock_watch(&bench->server.sock, true);
   bench->server.to_send = BULK_BYTES;
   on_ready(&bench->server);
-  run_until(bench, bulk_is_there);
+  RUN_UNTIL(bench, bench->server.got.len >= BULK_BYTES && bench->client.got.len >= BULK_BYTES);
   assert_pattern(&bench->server, BULK_BYTES);
-}
-
-static bool record_is_there(const struct bench *bench)
-{
-  return bench->server.got.len >= 10000;
 }
 
 /* F57: the socket has nothing more to tell while a record is only half read. */
@@ -299,18 +279,8 @@ static void test_read_in_pieces(void **state)
   bench->server.piece = PIECE;
   bench->client.to_send = 10000;
   on_ready(&bench->client);
-  run_until(bench, record_is_there);
+  RUN_UNTIL(bench, bench->server.got.len >= 10000);
   assert_pattern(&bench->server, 10000);
-}
-
-static bool server_ended(const struct bench *bench)
-{
-  return bench->server.end != -EAGAIN;
-}
-
-static bool client_ended(const struct bench *bench)
-{
-  return bench->client.end != -EAGAIN;
 }
 
 /* An end that was announced, in one direction; the other goes on. */
@@ -322,14 +292,14 @@ static void test_half_close(void **state)
   bench->client.to_send = 30000;
   on_ready(&bench->client);
   sock_finish(&bench->client.sock);
-  run_until(bench, server_ended);
+  RUN_UNTIL(bench, bench->server.end != -EAGAIN);
   assert_int_equal(bench->server.end, 0);
   assert_true(bench->server.sock.eof);
   assert_pattern(&bench->server, 30000);
   bench->server.to_send = 1000;
   on_ready(&bench->server);
   sock_close(&bench->server.sock, false);
-  run_until(bench, client_ended);
+  RUN_UNTIL(bench, bench->client.end != -EAGAIN);
   assert_int_equal(bench->client.end, 0);
   assert_pattern(&bench->client, 1000);
 }
@@ -346,7 +316,7 @@ static void test_truncated(void **state)
   on_ready(&bench->client);
   turn(bench);
   shutdown(copy, SHUT_WR);
-  run_until(bench, server_ended);
+  RUN_UNTIL(bench, bench->server.end != -EAGAIN);
   assert_int_equal(bench->server.end, -ECONNRESET);
   assert_int_equal(bench->server.sock.error, ECONNRESET);
   assert_false(bench->server.sock.eof);
@@ -369,7 +339,7 @@ static void test_names(void **state)
 
   for (size_t i = 0; i < MEM_COUNT(rows); i++) {
     connect_ends(bench, rows[i].wanted, rows[i].shown);
-    run_until(bench, client_over);
+    RUN_UNTIL(bench, !bench->client.shaking);
     if (bench->client.open != rows[i].good)
       fail_msg("%s with the certificate of %s: %s", rows[i].wanted, rows[i].shown, bench->client.err.message);
     if (!rows[i].good) {
@@ -392,7 +362,7 @@ static void test_distrust(void **state)
   assert_int_equal(tls_new(NULL, &other), 0);
   bench->tls = other; /* it trusts nobody */
   connect_ends(bench, "api.test", "api.test");
-  run_until(bench, both_over);
+  RUN_UNTIL(bench, !bench->client.shaking && !bench->server.shaking);
   assert_int_equal(bench->client.failure, -EACCES);
   assert_int_equal(bench->server.failure, -EACCES);
   assert_true(strstr(bench->server.err.message, "does not trust"));
@@ -418,7 +388,7 @@ static void test_first_bytes(void **state)
     assert_true(n > 0);
     side_open(bench, &bench->server, fds[1]);
     shake_as_server(bench, "api.test", (struct span){ first, (size_t)n });
-    run_until(bench, both_over);
+    RUN_UNTIL(bench, !bench->client.shaking && !bench->server.shaking);
     assert_true(bench->client.open && bench->server.open);
     sock_close(&bench->client.sock, true);
     sock_close(&bench->server.sock, true);
@@ -559,7 +529,7 @@ static void test_no_tls(void **state)
   side_open(bench, &bench->client, fds[0]);
   shake_as_client(bench, "api.test");
   assert_int_equal(send(fds[1], "HTTP/1.1 400 Bad Request\r\n\r\n", 28, 0), 28);
-  run_until(bench, client_over);
+  RUN_UNTIL(bench, !bench->client.shaking);
   assert_int_equal(bench->client.failure, -EPROTO);
   sock_close(&bench->client.sock, true);
   close(fds[1]);
@@ -567,7 +537,7 @@ static void test_no_tls(void **state)
   side_open(bench, &bench->client, fds[0]);
   shake_as_client(bench, "api.test");
   shutdown(fds[1], SHUT_WR);
-  run_until(bench, client_over);
+  RUN_UNTIL(bench, !bench->client.shaking);
   assert_int_equal(bench->client.failure, -ECONNRESET);
   close(fds[1]);
 }
