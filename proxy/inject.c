@@ -48,8 +48,8 @@ static void append_encoded(struct span value, struct buf *out)
   }
 }
 
-/* Appends text with the placeholders of a set swapped; appends nothing, and returns false, where it holds none. Where two
- * begin at one place the longer is meant. */
+/* Appends text with the placeholders of a set swapped; appends nothing, and returns false, where it holds none. Where
+ * two begin at one place the longer is meant. */
 static bool swap(const struct injection *in, inject_set set, struct span text, bool query, struct buf *out)
 {
   size_t from = 0;

@@ -40,8 +40,8 @@ enum inject_verdict {
 };
 
 /* bound: the credentials whose bind rules name the target (decide_bound); none for cleartext. head: as the client sent
- * it. A placeholder is found in the target and in every field, raw, percent-encoded and in base64. Values are not looked
- * at. */
+ * it. A placeholder is found in the target and in every field, raw, percent-encoded and in base64. Values are not
+ * looked at. */
 enum inject_verdict inject_look(const struct inject_secret *secrets, size_t count, inject_set bound,
                                 const struct http_head *head, inject_set *ret_wanted, size_t *ret_index);
 
@@ -56,8 +56,8 @@ int inject_fields(const struct inject_secret *secrets, size_t count, inject_set 
 
 /* Replaces values that stand in a response's phrase and fields, raw, percent-encoded or in base64, by their
  * placeholders (F70); a field that has one in its name, or no room in out, is dropped. Content-Length and
- * Transfer-Encoding stay. Returns how many were found. out: as above, but allocated only where one is found; it holds no
- * secret afterwards. */
+ * Transfer-Encoding stay. Returns how many were found. out: as above, but allocated only where one is found; it holds
+ * no secret afterwards. */
 size_t inject_scrub(const struct inject_secret *secrets, size_t count, struct http_head *head, struct buf *out);
 
 #endif

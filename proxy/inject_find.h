@@ -16,8 +16,8 @@ struct inject_match {
   enum inject_form form;
 };
 
-/* The first place in text, not before from, where wanted stands. Bytes of base64 that stand for a part of wanted and for
- * what is beside it belong to the match. Wanted of less than four bytes is not looked for in base64, where anything
+/* The first place in text, not before from, where wanted stands. Bytes of base64 that stand for a part of wanted and
+ * for what is beside it belong to the match. Wanted of less than four bytes is not looked for in base64, where anything
  * might be it. */
 bool inject_find(struct span text, size_t from, struct span wanted, struct inject_match *ret_match);
 

@@ -7,8 +7,9 @@
 /* Appends bytes as base64, with padding. */
 void base64_append(struct span bytes, struct buf *out);
 
-/* Appends what text stands for. 0; or -EINVAL, with out unchanged, where text is not what an encoder makes: bytes beside
- * the alphabet, a length that none has, bits set that are no byte's (section 3.5). The padding is whole or not there. */
+/* Appends what text stands for. 0; or -EINVAL, with out unchanged, where text is not what an encoder makes: bytes
+ * beside the alphabet, a length that none has, bits set that are no byte's (section 3.5). The padding is whole or not
+ * there. */
 int base64_decode(struct span text, struct buf *out);
 
 /* The six bits that a digit stands for, in the alphabet of section 4 or in that of section 5 (URLs); -1 for another. */

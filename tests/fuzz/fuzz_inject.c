@@ -1,8 +1,8 @@
 /* A request or response head about credentials. The first byte says which are bound; the rest is the head.
  *
  * What is refused and what is wanted follows from what is bound. Whatever goes on is read as one head again, with
- * nothing changed but where credentials stand, with no value of a credential that is not bound and no placeholder of one
- * either. Values that are their own placeholders change nothing. A scrubbed response holds no value in any form. */
+ * nothing changed but where credentials stand, with no value of a credential that is not bound and no placeholder of
+ * one either. Values that are their own placeholders change nothing. A scrubbed response holds no value in any form. */
 #include "fuzz/fuzz.h"
 
 #include "proxy/inject_find.h"
