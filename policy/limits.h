@@ -34,6 +34,10 @@
 #define LIMITS_CREDENTIAL_HOSTS 64 /* that one is bound to */
 #define LIMITS_CREDENTIAL_ENV 16 /* variables that hold its placeholder */
 #define LIMITS_SECRET_BYTES 8192 /* one value */
+#define LIMITS_SECRET_OUTPUT_BYTES 16384 /* what a program prints in all */
+#define LIMITS_SECRET_FRESH_MS 10000 /* a value that came so lately is not asked for anew, whoever refuses it */
+#define LIMITS_SECRET_RETRY_MS 2000 /* nor a source that failed so lately */
+#define LIMITS_SECRET_MARGIN_MS 15000 /* so long before it expires a value is too old */
 #define LIMITS_PLACEHOLDER_BYTES 256
 
 /* Plan. */

@@ -5,13 +5,9 @@
 #include "base/fd.h"
 #include "policy/doc.h"
 #include "policy/limits.h"
-#include "sys/path.h"
+#include "run/own_file.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <sys/file.h>
-#include <unistd.h>
 
 #define INDENT 2
 
@@ -138,49 +134,17 @@ static int make_text(int dir, const char *name, const char *path, const char *ru
   return buf_error(out) ? err_set_errno(err, -buf_error(out), "%s", path) : 0;
 }
 
-/* A file that was left by a killed run is written over: the directory is locked. */
-static int replace(int dir, const char *name, struct span text)
-{
-  buf_autofree struct buf fresh = BUF_INIT(LIMITS_PATH_BYTES);
-  fd_autoclose int fd = -1;
-  int r;
-
-  buf_printf(&fresh, "%s.new", name);
-  if (buf_error(&fresh))
-    return buf_error(&fresh);
-  if (unlinkat(dir, fresh.data, 0) < 0 && errno != ENOENT)
-    return -errno;
-  fd = openat(dir, fresh.data, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-  if (fd < 0)
-    return -errno;
-  r = fd_write_all(fd, text);
-  if (r == 0 && (fsync(fd) < 0 || renameat(dir, fresh.data, dir, name) < 0))
-    r = -errno;
-  if (r < 0)
-    (void)unlinkat(dir, fresh.data, 0);
-  return r;
-}
-
 int project_file_allow(const char *path, const char *rule, struct err *err)
 {
   buf_autofree struct buf text = BUF_INIT(LIMITS_POLICY_BYTES);
-  mem_autofree char *place = mem_strndup(path, strlen(path));
-  char *slash = place ? strrchr(place, '/') : NULL;
   fd_autoclose int dir = -1;
-  int r;
+  const char *name;
+  int r = own_file_lock(path, err, &dir, &name);
 
-  if (!slash)
-    return err_set(err, ENOMEM, "out of memory");
-  *slash = '\0';
-  r = path_make_all(place, err);
-  if (r < 0)
-    return r;
-  dir = open(place, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (dir < 0 || flock(dir, LOCK_EX) < 0)
-    return err_set_errno(err, errno, "%s", place);
-  r = make_text(dir, slash + 1, path, rule, err, &text);
+  if (r == 0)
+    r = make_text(dir, name, path, rule, err, &text);
   if (r < 0 || !text.len)
     return r;
-  r = replace(dir, slash + 1, buf_span(&text));
+  r = own_file_replace(dir, name, buf_span(&text));
   return r < 0 ? err_set_errno(err, -r, "%s", path) : 0;
 }
