@@ -37,9 +37,9 @@ int cmd_start(const struct opts *opts, struct context *context, struct plan *pla
 void cmd_tell_plan(const struct plan *plan);
 int cmd_fail_plan(const struct err *err, bool about_command);
 
-/* Where sbx-proxy is: beside us, as in a build tree, else where it was installed, whether it is there or not.
- * 0 or -ENOMEM. Caller frees. */
-int cmd_find_proxy(char **ret_path);
+/* Where sbx-proxy is, or with tls sbx-proxy-tls: beside us, as in a build tree, else where it was installed, whether it
+ * is there or not. 0 or -ENOMEM. Caller frees. */
+int cmd_find_proxy(bool tls, char **ret_path);
 
 /* Prints a policy in the policy language. Returns the exit status. */
 int cmd_print_policy(const struct policy *policy);

@@ -143,7 +143,7 @@ void doctor_check_proxy(struct doctor *doctor)
   buf_autofree struct buf text = BUF_INIT(HOST_TEXT_BYTES);
   struct err err = ERR_INIT;
   int status = 0;
-  int r = cmd_find_proxy(&program);
+  int r = cmd_find_proxy(false, &program);
 
   if (r < 0) {
     doctor->error = r;

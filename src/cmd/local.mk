@@ -1,6 +1,7 @@
 bin_PROGRAMS += sbx
 sbx_CPPFLAGS = $(AM_CPPFLAGS) \
   -DSBX_PROXY_PATH='"$(pkglibexecdir)/$(SBX_PROXY_NAME)"' \
+  -DSBX_PROXY_TLS_PATH='"$(pkglibexecdir)/$(SBX_PROXY_TLS_NAME)"' \
   -DSBX_APPARMOR_PATH='"$(pkgdatadir)/apparmor/sbx"'
 sbx_SOURCES = \
   src/cmd/cmd.h \

@@ -14,9 +14,10 @@
 
 #define IDLE_MEMORY_BYTES (1024 * 1024) /* a small C program has more in its stack and heap alone */
 
+/* Not what --credential brings along. */
 static bool is_typed(const struct policy_origin *origin)
 {
-  return origin->file && strncmp(origin->file, "--", 2) == 0;
+  return origin->file && strncmp(origin->file, "--", 2) == 0 && strcmp(origin->file, "--credential") != 0;
 }
 
 static bool any_typed(const struct policy_rules *rules)
@@ -31,8 +32,15 @@ static bool any_typed(const struct policy_rules *rules)
 static int tell_network(const struct policy *policy, struct plan *plan)
 {
   bool allow = any_typed(&policy->allow);
+  bool credential = false;
   const char *option = allow ? "--allow" : any_typed(&policy->deny) ? "--deny" : NULL;
 
+  for (size_t i = 0; i < policy->credentials.count; i++)
+    credential |= policy->credentials.items[i].origin.line == 0;
+  if (policy->network == POLICY_NETWORK_NONE && credential &&
+      strv_add(&plan->warnings, "--credential: changes nothing, since network.mode is \"none\" here; add "
+                                "--network proxy, or leave it out") < 0)
+    return -ENOMEM;
   if (policy->network == POLICY_NETWORK_NONE && allow)
     return strv_add(&plan->warnings, "--allow: changes nothing, since network.mode is \"none\" here; add "
                                      "--network proxy, or leave it out");

@@ -18,6 +18,7 @@
 #define FACTS_PROC_UNIX_BYTES (4 * 1024 * 1024)
 #define FACTS_COPY_BYTES (256 * 1024)
 #define FACTS_COPIES_MAX 64
+#define FACTS_ROOTS_BYTES (4 * 1024 * 1024)
 
 static int compare_paths(const void *a, const void *b)
 {
@@ -388,6 +389,33 @@ int facts_read_files(struct err *err, struct facts *facts)
   if (dir)
     closedir(dir);
   return r < 0 ? err_set_errno(err, -r, "reading ssh's configuration") : 0;
+}
+
+/* The names that programs know it by: Debian's and others', Fedora's, openSUSE's, Alpine's. */
+int facts_read_roots(struct err *err, struct facts *facts)
+{
+  static const char *const names[FACTS_ROOTS_MAX] = { "/etc/ssl/certs/ca-certificates.crt",
+                                                      "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem",
+                                                      "/etc/ssl/cert.pem" };
+
+  for (size_t i = 0; i < MEM_COUNT(names); i++) {
+    path_object_autofree struct path_object object = { .real = NULL };
+    buf_autofree struct buf text = BUF_INIT(FACTS_ROOTS_BYTES);
+    struct fact_roots *roots = &facts->roots[facts->root_count];
+    bool known = false;
+
+    if (path_resolve(names[i], &object) < 0 || !S_ISREG(object.mode))
+      continue;
+    for (size_t j = 0; j < facts->root_count; j++)
+      known |= strcmp(facts->roots[j].real, object.real) == 0;
+    if (known || fd_read_file(AT_FDCWD, object.real, &text) < 0)
+      continue;
+    facts->root_count++;
+    *roots = (struct fact_roots){ .real = mem_steal(object.real), .text = buf_steal(&text) };
+    if (!roots->text)
+      return err_set(err, ENOMEM, "out of memory");
+  }
+  return 0;
 }
 
 /* The repository that a .git file (gitrepository-layout(5)) names: of a linked worktree the one that it belongs to. The

@@ -2,6 +2,7 @@
 
 #include "run/proxy.h"
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "policy/limits.h"
@@ -20,12 +21,16 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 /* How long the proxy may take to write its audit at the end. */
 #define PROXY_STOP_MS 1000
+
+/* How long it may take to be ready. */
+#define PROXY_READY_MS 10000
 
 union message {
   uint32_t type;
@@ -35,6 +40,8 @@ union message {
   struct control_listen listen;
   struct control_ask ask;
   struct control_sockets sockets;
+  struct control_want want;
+  struct control_ca ca;
 };
 
 static int policy_memfd(const struct policy *policy, struct err *err)
@@ -53,8 +60,9 @@ static int policy_memfd(const struct policy *policy, struct err *err)
 static int spawn(struct proxy *proxy, int theirs, struct err *err)
 {
   static char *const no_environment[] = { NULL };
-  char name[] = SBX_PROXY_NAME;
-  char *const argv[] = { name, NULL };
+  char plain[] = SBX_PROXY_NAME;
+  char tls[] = SBX_PROXY_TLS_NAME;
+  char *const argv[] = { proxy->request->plan->tls ? tls : plain, NULL };
   fd_autoclose int null = open("/dev/null", O_RDWR | O_CLOEXEC);
   const struct spawn_fd fds[] = { { .from = null, .to = 0 },
                                   { .from = null, .to = 1 },
@@ -132,12 +140,26 @@ static int send_parents(struct proxy *proxy, struct err *err)
   return r < 0 ? err_set_errno(err, -r, SBX_PROXY_NAME ": message of parents") : 0;
 }
 
+static int send_placeholders(struct proxy *proxy, struct err *err)
+{
+  const struct strv *list = &proxy->request->facts->placeholders;
+  struct control_placeholders message = { .type = CONTROL_PLACEHOLDERS, .count = (uint32_t)list->count };
+  int r = list->count > CONTROL_CREDENTIALS_MAX ? -E2BIG : 0;
+
+  for (size_t i = 0; i < list->count && r == 0; i++)
+    snprintf(message.placeholders[i], sizeof message.placeholders[i], "%s", list->items[i]);
+  if (r == 0)
+    r = scm_send(proxy->control, (struct span){ .ptr = (const char *)&message, .len = sizeof message }, NULL, 0);
+  return r < 0 ? err_set_errno(err, -r, SBX_PROXY_TLS_NAME ": message of placeholders") : 0;
+}
+
 int proxy_start(struct proxy *proxy, struct err *err)
 {
   int ends[2];
   int r;
 
   proxy->starts++;
+  proxy->ready = false;
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
     return err_set_errno(err, errno, SBX_PROXY_NAME ": socketpair");
   proxy->control = ends[0];
@@ -147,6 +169,8 @@ int proxy_start(struct proxy *proxy, struct err *err)
     r = send_start(proxy, err);
   if (r == 0 && has_parents(proxy))
     r = send_parents(proxy, err);
+  if (r == 0 && proxy->request->plan->tls)
+    r = send_placeholders(proxy, err);
   if (r == 0)
     r = fd_set_nonblock(proxy->control, true);
   if (r < 0)
@@ -228,6 +252,21 @@ void proxy_answer(void *data, const struct control_answer *answer)
     log_line(LOG_WARNING, SBX_PROXY_NAME " does not take an answer; connections that wait for it hang");
 }
 
+void proxy_secret(void *data, const struct control_secret *answer)
+{
+  struct proxy *proxy = data;
+
+  if (proxy->control >= 0 && send(proxy->control, answer, sizeof *answer, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+    log_line(LOG_WARNING, SBX_PROXY_TLS_NAME " does not take a credential; requests that wait for it hang");
+}
+
+/* The CA of the first proxy is the one that programs inside trust. */
+static void take_certificate(struct proxy *proxy, const struct control_ca *ca)
+{
+  if (ca->len > 0 && ca->len <= sizeof ca->pem && !proxy->certificate)
+    proxy->certificate = mem_strndup(ca->pem, ca->len);
+}
+
 void proxy_read(struct proxy *proxy, struct summary *summary)
 {
   for (;;) {
@@ -251,9 +290,33 @@ void proxy_read(struct proxy *proxy, struct summary *summary)
       make_connectors(proxy);
     else if (message.type == CONTROL_ASK && (size_t)n == sizeof message.ask)
       ask_take(proxy->ask, &message.ask);
+    else if (message.type == CONTROL_CA && (size_t)n == sizeof message.ca)
+      take_certificate(proxy, &message.ca);
+    else if (message.type == CONTROL_WANT && (size_t)n == sizeof message.want && proxy->secrets)
+      secrets_want(proxy->secrets, message.want.index, message.want.stale);
+    else if (message.type == CONTROL_READY)
+      proxy->ready = true;
     else if (message.type == CONTROL_FAILED && (size_t)n == sizeof message.failed)
       log_line(LOG_ERROR, SBX_PROXY_NAME ": %.*s", (int)sizeof message.failed.message, message.failed.message);
   }
+}
+
+int proxy_await(struct proxy *proxy, struct summary *summary, struct err *err)
+{
+  uint64_t deadline = clock_mono_ns() + PROXY_READY_MS * UINT64_C(1000000);
+
+  while (!proxy->ready && proxy->control >= 0) {
+    struct pollfd poller = { .fd = proxy->control, .events = POLLIN };
+    uint64_t now = clock_mono_ns();
+
+    if (now >= deadline)
+      return err_set(err, ETIME, "credentials: " SBX_PROXY_TLS_NAME " is not ready after %d s", PROXY_READY_MS / 1000);
+    if (poll(&poller, 1, (int)((deadline - now) / 1000000) + 1) > 0)
+      proxy_read(proxy, summary);
+  }
+  if (!proxy->ready || !proxy->certificate)
+    return err_set(err, EIO, "credentials: " SBX_PROXY_TLS_NAME " ended before it was ready");
+  return 0;
 }
 
 void proxy_reaped(struct proxy *proxy, struct summary *summary, int status)
@@ -262,11 +325,16 @@ void proxy_reaped(struct proxy *proxy, struct summary *summary, int status)
     proxy_read(proxy, summary);
   fd_close(&proxy->control);
   ask_forget(proxy->ask);
+  if (proxy->secrets)
+    secrets_forget(proxy->secrets);
   proxy->pid = -1;
   if (WIFSIGNALED(status))
     log_line(LOG_ERROR, SBX_PROXY_NAME " was killed by signal %d; connections through it are cut", WTERMSIG(status));
   else
     log_line(LOG_ERROR, SBX_PROXY_NAME " ended with status %d; connections through it are cut", WEXITSTATUS(status));
+  if (proxy->request->plan->tls)
+    log_line(LOG_ERROR, "credentials: programs inside trusted that proxy, and no other; requests to bound hosts fail "
+                        "from here on");
   if (proxy->starts >= LIMITS_PROXY_STARTS) {
     log_line(LOG_ERROR, SBX_PROXY_NAME " ended %u times; the sandbox has no network from here on", proxy->starts);
     proxy_give_up(proxy);
@@ -296,4 +364,11 @@ void proxy_stop(struct proxy *proxy, struct summary *summary)
   (void)waitpid(proxy->pid, NULL, 0);
   proxy->pid = -1;
   fd_close(&proxy->control);
+}
+
+void proxy_free(struct proxy *proxy)
+{
+  policy_free(proxy->grown);
+  free(proxy->certificate);
+  *proxy = (struct proxy)PROXY_INIT;
 }
