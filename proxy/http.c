@@ -12,8 +12,9 @@
  *     └───────────────> LINGER <──────────────┴───────────────────────┘ last response
  *                          └──> END
  *
- * Between HEAD and what comes of it stands ASK, where the user can be asked (http_judge.c); and between REACH and
- * EXCHANGE, SECURE, where the client's connection is terminated TLS (http_reach.c).
+ * Between HEAD and what comes of it stands ASK, where the user can be asked (http_judge.c), and SECRET, where values of
+ * credentials are needed (http_secret.c); and between REACH and EXCHANGE, SECURE, where the client's connection is
+ * terminated TLS (http_reach.c).
  *
  * http_advance() runs the steps of the present state until none makes progress, then sets what to wait for. Callbacks
  * (a socket, the dial, the timer) only call it; so no step is ever entered twice, and a client that sends a thousand
@@ -33,6 +34,7 @@
 #include "proxy/notify.h"
 #include "proxy/stub.h"
 #include "proxy/tunnel.h"
+#include "proxy/values.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -64,6 +66,9 @@ static void exchange_open(struct http *http)
   http->hides = NULL;
   http->connect = http->to_head = http->old_client = http->upgrade = http->can_retry = false;
   http->close_client = true;
+  http->concerned = 0;
+  http->scrubbed = 0;
+  http->fix = NULL;
   http->keep_origin = http->response_begun = http->body_refused = http->has_reached = http->dialled = false;
   http->request_body = (struct http_body){ .done = true };
   http->up = http->down = 0;
@@ -73,6 +78,7 @@ static void exchange_open(struct http *http)
 
 void http_record(struct http *http, const struct verdict *verdict)
 {
+  buf_autofree struct buf credential = BUF_INIT(4096);
   struct span label = buf_span(&http->label);
   const struct route *route = http->fixed.refused ? &http->fixed.route : http->dialled ? &http->origin_route : NULL;
   struct audit_record record = {
@@ -86,6 +92,7 @@ void http_record(struct http *http, const struct verdict *verdict)
     .path = span_sub(label, http->method_len, label.len),
     .rule = verdict->rule,
     .asked = verdict->asked,
+    .scrubbed = http->scrubbed,
     .up = http->up,
     .down = http->down,
     .ms = (clock_mono_ns() - http->begun_ns) / 1000000,
@@ -93,6 +100,9 @@ void http_record(struct http *http, const struct verdict *verdict)
 
   if (!http->open)
     return;
+  if (http->concerned)
+    values_print(http->proxy->values, http->concerned, &credential);
+  record.credential = buf_span(&credential);
   record.host = span_of(http->has_host ? http->host.name : NULL);
   record.verdict = !verdict->allow ? AUDIT_DENY : verdict->reason == REASON_ALLOWED ? AUDIT_ALLOW : AUDIT_ERROR;
   audit_write(http->proxy->audit, &record);
@@ -131,6 +141,7 @@ static void answer(struct http *http, const struct verdict *verdict, struct span
     .port = http->has_host ? http->port : 0,
     .status = status,
     .cause = cause,
+    .fix = http->fix,
     .request = http->label.len ? &request : NULL,
     .close = http->close_client || http->connect || !http->request_body.done,
     .head_only = http->to_head,
@@ -150,10 +161,18 @@ static void answer(struct http *http, const struct verdict *verdict, struct span
     await_head(http);
 }
 
+/* Nothing of the exchange has gone to the origin. */
+static bool is_unsent(const struct http *http)
+{
+  return http->state == HTTP_HEAD || http->state == HTTP_ASK || (http->state == HTTP_SECRET && !http->renewed);
+}
+
 void http_refuse(struct http *http, const struct verdict *verdict, unsigned status, const char *cause)
 {
-  sock_close(&http->origin, true);
-  http_drop(http, &http->origin_in, http->origin_in.len);
+  if (!is_unsent(http)) {
+    sock_close(&http->origin, true);
+    http_drop(http, &http->origin_in, http->origin_in.len);
+  }
   if (!http->response_begun) {
     answer(http, verdict, SPAN(""), status, cause);
     return;
@@ -227,7 +246,13 @@ void http_obey(struct http *http, const char *cause)
                        http_exchange_serves(http) && http->origin_route.has_addr ? &http->origin_route.addr : NULL);
   if (http->fixed.refused || !http->verdict.allow)
     answer(http, &http->verdict, SPAN(""), 0, cause);
-  else if (http_exchange_serves(http))
+  else
+    http_secret_allow(http);
+}
+
+void http_go_on(struct http *http)
+{
+  if (http_exchange_serves(http))
     http_exchange_begin(http);
   else
     http_reach(http);
@@ -322,6 +347,8 @@ static bool step(struct http *http)
     return step_head(http);
   case HTTP_ASK:
     return http_ask_step(http);
+  case HTTP_SECRET:
+    return http_listen(http);
   case HTTP_REACH:
     return http_reach_step(http);
   case HTTP_SECURE:
@@ -353,6 +380,7 @@ static bool wants_client(const struct http *http)
   case HTTP_HEAD:
     return !sock_pending(&http->conn->client);
   case HTTP_ASK:
+  case HTTP_SECRET:
   case HTTP_REACH:
   case HTTP_SECURE:
     return http->in.len < LIMITS_HTTP_HEAD_BYTES;
@@ -444,6 +472,7 @@ static void http_free(void *data)
   if (http->fixed.refused && !http->told)
     tell_unasked(http);
   ask_cancel(&http->waiter);
+  values_cancel(&http->values_waiter);
   reach_cancel(&http->reach);
   sock_close(&http->origin, false);
   http_drop(http, &http->in, http->in.len);

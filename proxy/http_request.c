@@ -33,6 +33,7 @@ void http_request_note(struct http *http, const struct http_head *head, const st
   http->close_client = http->old_client || http_head_lists(head, "connection", SPAN("close")) ||
                        http_head_lists(head, "proxy-connection", SPAN("close"));
   http->parent = NULL;
+  http_secret_look(http, head);
   if (http->connect) {
     http->event = "connect";
     return;

@@ -18,6 +18,7 @@ libproxy_a_SOURCES = \
   proxy/http_exchange.c \
   proxy/http_request.c \
   proxy/http_reach.c \
+  proxy/http_secret.c \
   proxy/http_fixed.c proxy/http_fixed.h \
   proxy/http_judge.c \
   proxy/http_head.c proxy/http_head.h \
@@ -53,7 +54,8 @@ libproxy_a_SOURCES = \
   proxy/tell.c proxy/tell.h \
   proxy/terminator.h \
   proxy/tls_hello.c proxy/tls_hello.h \
-  proxy/tunnel.c proxy/tunnel.h
+  proxy/tunnel.c proxy/tunnel.h \
+  proxy/values.c proxy/values.h
 
 # What only sbx-proxy-tls has: a run without credentials does not load OpenSSL.
 libproxytls_a_CPPFLAGS = $(AM_CPPFLAGS) $(OPENSSL_CFLAGS)

@@ -20,6 +20,7 @@ struct stub;
 struct stub_client;
 struct terminator;
 struct terminator_data;
+struct values;
 
 struct proxy {
   struct loop *loop;
@@ -40,6 +41,7 @@ struct proxy {
   struct inside *inside; /* makes more listeners */
   const struct terminator *terminator; /* terminates TLS; NULL: nothing does */
   struct terminator_data *terminator_data;
+  struct values *values; /* of credentials; NULL: the policy has none */
   struct stub *stub;
   struct stub_client *stub_clients; /* of the stub over TCP */
   size_t stub_client_count;

@@ -28,7 +28,7 @@ NAME = re.search(r'(?m)^#define SBX_NAME "(.*)"$', CONFIG).group(1)
 CONFINED = "#define SBX_NO_SELF_CONFINE" not in CONFIG
 PATIENCE = 60  # seconds until a step that waits has failed; nothing is asserted about time
 CONTROL_START, CONTROL_READY, CONTROL_FAILED, CONTROL_DENIED = 1, 2, 3, 4
-CONTROL_PARENTS, CONTROL_CA = 10, 15
+CONTROL_PARENTS, CONTROL_PLACEHOLDERS, CONTROL_WANT, CONTROL_SECRET, CONTROL_CA = 10, 12, 13, 14, 15
 FRONT_HTTP = 1
 FRONTS_MAX, RUN_ID_BYTES = 56, 24
 DENIED = struct.Struct("=IIII256s192s512s")
@@ -170,6 +170,12 @@ def start_message_of(front=FRONT_HTTP, count=1, parents=0, generation=0):
     message = struct.pack("=II", CONTROL_START, count) + struct.pack(f"={FRONTS_MAX}I", front, *[0] * (FRONTS_MAX - 1))
     message += bytes(2 * FRONTS_MAX) + struct.pack("=IIII", 1, parents, generation, 0)  # ports, has_v6 ... ask
     return message + b"run-wire".ljust(RUN_ID_BYTES, b"\0")
+
+
+def placeholders_message(placeholders):
+    """struct control_placeholders, in the order of the policy's credentials."""
+    return struct.pack("=II", CONTROL_PLACEHOLDERS, len(placeholders)) + b"".join(
+        text.ljust(257, b"\0") for text in placeholders + [b""] * (32 - len(placeholders)))
 
 
 class Proxy:

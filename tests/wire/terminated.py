@@ -24,7 +24,7 @@ OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
 @contextlib.contextmanager
 def terminating(**options):
-    with running(policy=POLICY, tls=True, **options) as proxy:
+    with running(policy=POLICY, tls=True, more=[stage.placeholders_message([b"placeholder-of-bound"])], **options) as proxy:
         yield proxy
 
 
