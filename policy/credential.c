@@ -168,10 +168,8 @@ int credential_read_option(struct span text, struct err *err, struct policy_cred
   struct credential_given given = { .source = equals < text.len };
   int r = check_name(name, err);
 
-  if (r == 0 && !credential_preset_find(name)) {
-    (void)credential_no_preset(name, err);
-    return err_wrap(err, "the option knows presets only, and what is bound to other hosts stands in a policy file");
-  }
+  if (r == 0 && !credential_preset_find(name))
+    return credential_no_preset(name, true, err);
   if (r == 0)
     credential.name = mem_strndup(name.ptr, name.len);
   if (r == 0 && !credential.name)

@@ -23,14 +23,16 @@ int credential_copy(const char *text, struct err *err, char **ret_copy)
   return *ret_copy ? 0 : OUT_OF_MEMORY(err);
 }
 
-int credential_no_preset(struct span name, struct err *err)
+int credential_no_preset(struct span name, bool option, struct err *err)
 {
   buf_autofree struct buf names = BUF_INIT(256);
 
   for (const struct credential_preset *preset = credential_presets(); preset->name; preset++)
-    buf_printf(&names, "%s%s", names.len > 0 ? ", " : "", preset->name);
-  return err_set(err, EINVAL, "no preset \"%.*s\"; the presets are %s", (int)(name.len > 64 ? 64 : name.len), name.ptr,
-                 names.data ? names.data : "none");
+    if (preset->place != POLICY_PLACE_SIGV4)
+      buf_printf(&names, "%s%s", names.len > 0 ? ", " : "", preset->name);
+  return err_set(err, EINVAL, "no preset \"%.*s\"; the presets are %s%s", (int)(name.len > 64 ? 64 : name.len),
+                 name.ptr, names.data ? names.data : "none",
+                 option ? "; a login of another service is described in a policy file" : "");
 }
 
 static int read_preset(const struct doc *doc, struct err *err, struct policy_credential *credential)
@@ -40,7 +42,7 @@ static int read_preset(const struct doc *doc, struct err *err, struct policy_cre
   if (doc->type != DOC_STRING)
     return err_set(err, EINVAL, "%s where a name is wanted", doc_type_name(doc->type));
   if (!credential_preset_find(span_of(doc->text)))
-    return credential_no_preset(span_of(doc->text), err);
+    return credential_no_preset(span_of(doc->text), false, err);
   return credential_copy(doc->text, err, &credential->preset);
 }
 

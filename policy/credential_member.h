@@ -26,7 +26,7 @@ int credential_add_host(const char *text, struct err *err, struct policy_rules *
 int credential_add_env(const char *name, struct err *err, struct strv *env);
 int credential_copy(const char *text, struct err *err, char **ret_copy);
 
-/* Says that there is no such preset, and which there are. Returns -EINVAL. */
-int credential_no_preset(struct span name, struct err *err);
+/* Says that there is no such preset, and which there are; for an option also what to do without. Returns -EINVAL. */
+int credential_no_preset(struct span name, bool option, struct err *err);
 
 #endif

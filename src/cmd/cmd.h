@@ -25,6 +25,7 @@ int cmd_trust(const struct opts *opts, char *const *args);
 int cmd_why(const struct opts *opts, char *const *args);
 int cmd_log(const struct opts *opts, char *const *args);
 int cmd_doctor(const struct opts *opts, char *const *args);
+int cmd_credential(const struct opts *opts, char *const *args);
 int cmd_learn(const struct opts *opts, char *const *args);
 
 /* Starts what the plan says and waits for its end. The plan has been begun (planning_begin); unless it is finished

@@ -5,6 +5,7 @@ sbx_CPPFLAGS = $(AM_CPPFLAGS) \
   -DSBX_APPARMOR_PATH='"$(pkgdatadir)/apparmor/sbx"'
 sbx_SOURCES = \
   src/cmd/cmd.h \
+  src/cmd/credential.c \
   src/cmd/context.c src/cmd/context.h \
   src/cmd/doctor.c src/cmd/doctor.h \
   src/cmd/doctor_attempt.c \

@@ -38,7 +38,7 @@ static int tell_network(const struct policy *policy, struct plan *plan)
   for (size_t i = 0; i < policy->credentials.count; i++)
     credential |= policy->credentials.items[i].origin.line == 0;
   if (policy->network == POLICY_NETWORK_NONE && credential &&
-      strv_add(&plan->warnings, "--credential: changes nothing, since network.mode is \"none\" here; add "
+      strv_add(&plan->warnings, "--credential: credentials have no effect, since network.mode is \"none\" here; add "
                                 "--network proxy, or leave it out") < 0)
     return -ENOMEM;
   if (policy->network == POLICY_NETWORK_NONE && allow)

@@ -44,6 +44,11 @@ union message {
   struct control_ca ca;
 };
 
+static const char *name_of(const struct proxy *proxy)
+{
+  return proxy->request->plan->tls ? SBX_PROXY_TLS_NAME : SBX_PROXY_NAME;
+}
+
 static int policy_memfd(const struct policy *policy, struct err *err)
 {
   buf_autofree struct buf text = BUF_INIT(LIMITS_POLICY_PRINT_BYTES);
@@ -60,9 +65,8 @@ static int policy_memfd(const struct policy *policy, struct err *err)
 static int spawn(struct proxy *proxy, int theirs, struct err *err)
 {
   static char *const no_environment[] = { NULL };
-  char plain[] = SBX_PROXY_NAME;
-  char tls[] = SBX_PROXY_TLS_NAME;
-  char *const argv[] = { proxy->request->plan->tls ? tls : plain, NULL };
+  mem_autofree char *name = mem_strndup(name_of(proxy), strlen(name_of(proxy)));
+  char *const argv[] = { name, NULL };
   fd_autoclose int null = open("/dev/null", O_RDWR | O_CLOEXEC);
   const struct spawn_fd fds[] = { { .from = null, .to = 0 },
                                   { .from = null, .to = 1 },
@@ -78,6 +82,8 @@ static int spawn(struct proxy *proxy, int theirs, struct err *err)
 
   if (null < 0)
     return err_set_errno(err, errno, "/dev/null");
+  if (!name)
+    return err_set(err, ENOMEM, "out of memory");
   return spawn_program(&spawn, err, &proxy->pid);
 }
 
@@ -123,7 +129,7 @@ static int send_start(struct proxy *proxy, struct err *err)
   }
   snprintf(start.run_id, sizeof start.run_id, "%s", proxy->run_id);
   r = scm_send(proxy->control, (struct span){ .ptr = (const char *)&start, .len = sizeof start }, fds, count);
-  return r < 0 ? err_set_errno(err, -r, SBX_PROXY_NAME ": start message") : 0;
+  return r < 0 ? err_set_errno(err, -r, "%s: start message", name_of(proxy)) : 0;
 }
 
 static int send_parents(struct proxy *proxy, struct err *err)
@@ -137,7 +143,7 @@ static int send_parents(struct proxy *proxy, struct err *err)
   snprintf(parents.no_proxy, sizeof parents.no_proxy, "%s", upstream->no_proxy ? upstream->no_proxy : "");
   r = scm_send(proxy->control, (struct span){ .ptr = (const char *)&parents, .len = sizeof parents }, NULL, 0);
   mem_wipe(&parents, sizeof parents);
-  return r < 0 ? err_set_errno(err, -r, SBX_PROXY_NAME ": message of parents") : 0;
+  return r < 0 ? err_set_errno(err, -r, "%s: message of parents", name_of(proxy)) : 0;
 }
 
 static int send_placeholders(struct proxy *proxy, struct err *err)
@@ -150,7 +156,7 @@ static int send_placeholders(struct proxy *proxy, struct err *err)
     snprintf(message.placeholders[i], sizeof message.placeholders[i], "%s", list->items[i]);
   if (r == 0)
     r = scm_send(proxy->control, (struct span){ .ptr = (const char *)&message, .len = sizeof message }, NULL, 0);
-  return r < 0 ? err_set_errno(err, -r, SBX_PROXY_TLS_NAME ": message of placeholders") : 0;
+  return r < 0 ? err_set_errno(err, -r, "%s: message of placeholders", name_of(proxy)) : 0;
 }
 
 int proxy_start(struct proxy *proxy, struct err *err)
@@ -161,7 +167,7 @@ int proxy_start(struct proxy *proxy, struct err *err)
   proxy->starts++;
   proxy->ready = false;
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
-    return err_set_errno(err, errno, SBX_PROXY_NAME ": socketpair");
+    return err_set_errno(err, errno, "%s: socketpair", name_of(proxy));
   proxy->control = ends[0];
   r = spawn(proxy, ends[1], err);
   fd_close(&ends[1]);
@@ -193,7 +199,7 @@ static void answer_sockets(struct proxy *proxy, struct netns_socket sockets[2], 
       fds[count++] = sockets[i].fd;
   }
   if (scm_send(proxy->control, (struct span){ .ptr = (const char *)&answer, .len = sizeof answer }, fds, count) < 0)
-    log_line(LOG_WARNING, SBX_PROXY_NAME " does not take its sockets; a port is out of reach");
+    log_line(LOG_WARNING, "%s does not take its sockets; a port is out of reach", name_of(proxy));
   for (size_t i = 0; i < 2; i++)
     fd_close(&sockets[i].fd);
 }
@@ -249,7 +255,7 @@ void proxy_answer(void *data, const struct control_answer *answer)
     grow(proxy, answer->rule);
   /* It reads all the time: a full socket means that it hangs. */
   if (proxy->control >= 0 && send(proxy->control, answer, sizeof *answer, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
-    log_line(LOG_WARNING, SBX_PROXY_NAME " does not take an answer; connections that wait for it hang");
+    log_line(LOG_WARNING, "%s does not take an answer; connections that wait for it hang", name_of(proxy));
 }
 
 void proxy_secret(void *data, const struct control_secret *answer)
@@ -257,7 +263,7 @@ void proxy_secret(void *data, const struct control_secret *answer)
   struct proxy *proxy = data;
 
   if (proxy->control >= 0 && send(proxy->control, answer, sizeof *answer, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
-    log_line(LOG_WARNING, SBX_PROXY_TLS_NAME " does not take a credential; requests that wait for it hang");
+    log_line(LOG_WARNING, "%s does not take a credential; requests that wait for it hang", name_of(proxy));
 }
 
 /* The CA of the first proxy is the one that programs inside trust. */
@@ -265,6 +271,16 @@ static void take_certificate(struct proxy *proxy, const struct control_ca *ca)
 {
   if (ca->len > 0 && ca->len <= sizeof ca->pem && !proxy->certificate)
     proxy->certificate = mem_strndup(ca->pem, ca->len);
+}
+
+static void take_failure(struct proxy *proxy, const struct control_failed *failed)
+{
+  int len = (int)strnlen(failed->message, sizeof failed->message);
+
+  if (proxy->awaited)
+    err_set(proxy->awaited, EIO, "credentials: %s: %.*s", name_of(proxy), len, failed->message);
+  else
+    log_line(LOG_ERROR, "%s: %.*s", name_of(proxy), len, failed->message);
 }
 
 void proxy_read(struct proxy *proxy, struct summary *summary)
@@ -297,25 +313,30 @@ void proxy_read(struct proxy *proxy, struct summary *summary)
     else if (message.type == CONTROL_READY)
       proxy->ready = true;
     else if (message.type == CONTROL_FAILED && (size_t)n == sizeof message.failed)
-      log_line(LOG_ERROR, SBX_PROXY_NAME ": %.*s", (int)sizeof message.failed.message, message.failed.message);
+      take_failure(proxy, &message.failed);
   }
 }
 
 int proxy_await(struct proxy *proxy, struct summary *summary, struct err *err)
 {
   uint64_t deadline = clock_mono_ns() + PROXY_READY_MS * UINT64_C(1000000);
+  uint64_t now = 0;
 
-  while (!proxy->ready && proxy->control >= 0) {
+  err->code = 0;
+  proxy->awaited = err;
+  while (!proxy->ready && proxy->control >= 0 && (now = clock_mono_ns()) < deadline) {
     struct pollfd poller = { .fd = proxy->control, .events = POLLIN };
-    uint64_t now = clock_mono_ns();
 
-    if (now >= deadline)
-      return err_set(err, ETIME, "credentials: " SBX_PROXY_TLS_NAME " is not ready after %d s", PROXY_READY_MS / 1000);
     if (poll(&poller, 1, (int)((deadline - now) / 1000000) + 1) > 0)
       proxy_read(proxy, summary);
   }
+  proxy->awaited = NULL;
+  if (err->code)
+    return -err->code;
+  if (now >= deadline)
+    return err_set(err, ETIME, "credentials: %s is not ready after %d s", name_of(proxy), PROXY_READY_MS / 1000);
   if (!proxy->ready || !proxy->certificate)
-    return err_set(err, EIO, "credentials: " SBX_PROXY_TLS_NAME " ended before it was ready");
+    return err_set(err, EIO, "credentials: %s ended before it was ready", name_of(proxy));
   return 0;
 }
 
@@ -329,14 +350,14 @@ void proxy_reaped(struct proxy *proxy, struct summary *summary, int status)
     secrets_forget(proxy->secrets);
   proxy->pid = -1;
   if (WIFSIGNALED(status))
-    log_line(LOG_ERROR, SBX_PROXY_NAME " was killed by signal %d; connections through it are cut", WTERMSIG(status));
+    log_line(LOG_ERROR, "%s was killed by signal %d; connections through it are cut", name_of(proxy), WTERMSIG(status));
   else
-    log_line(LOG_ERROR, SBX_PROXY_NAME " ended with status %d; connections through it are cut", WEXITSTATUS(status));
+    log_line(LOG_ERROR, "%s ended with status %d; connections through it are cut", name_of(proxy), WEXITSTATUS(status));
   if (proxy->request->plan->tls)
     log_line(LOG_ERROR, "credentials: programs inside trusted that proxy, and no other; requests to bound hosts fail "
                         "from here on");
   if (proxy->starts >= LIMITS_PROXY_STARTS) {
-    log_line(LOG_ERROR, SBX_PROXY_NAME " ended %u times; the sandbox has no network from here on", proxy->starts);
+    log_line(LOG_ERROR, "%s ended %u times; the sandbox has no network from here on", name_of(proxy), proxy->starts);
     proxy_give_up(proxy);
   }
 }

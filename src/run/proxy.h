@@ -23,6 +23,7 @@ struct proxy {
   int control; /* our end of the control socket, or -1 */
   pid_t pid; /* -1 when none runs */
   bool ready; /* it has confined itself */
+  struct err *awaited; /* of proxy_await(): what the proxy says to its failure; else NULL, and that is logged */
   char *certificate; /* of its CA, in PEM; NULL: has not come */
   unsigned starts;
 };
