@@ -55,7 +55,7 @@ def presented(request):
         user, _, password = base64.b64decode(rest).decode("latin-1").partition(":")
         found += [("basic user", user), ("basic password", password)]
     elif value:
-        found.append((scheme.lower(), rest))
+        found += [("bare", value), (scheme.lower(), rest)]
     for name in ("x-api-key", "x-own"):
         if request.get(name):
             found.append((name, request.get(name)))
