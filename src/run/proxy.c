@@ -92,6 +92,12 @@ static bool has_parents(const struct proxy *proxy)
   return proxy->request->plan->upstream.http || proxy->request->plan->upstream.other;
 }
 
+/* A proxy that has ended takes no message, and its end is heard of, with the cause, by who reads what it has sent. */
+static bool failed_to_send(int r)
+{
+  return r < 0 && r != -EPIPE && r != -ECONNRESET;
+}
+
 static int send_start(struct proxy *proxy, struct err *err)
 {
   const struct plan_listeners *plan = &proxy->request->plan->listeners;
@@ -129,7 +135,7 @@ static int send_start(struct proxy *proxy, struct err *err)
   }
   snprintf(start.run_id, sizeof start.run_id, "%s", proxy->run_id);
   r = scm_send(proxy->control, (struct span){ .ptr = (const char *)&start, .len = sizeof start }, fds, count);
-  return r < 0 ? err_set_errno(err, -r, "%s: start message", name_of(proxy)) : 0;
+  return failed_to_send(r) ? err_set_errno(err, -r, "%s: start message", name_of(proxy)) : 0;
 }
 
 static int send_parents(struct proxy *proxy, struct err *err)
@@ -143,7 +149,7 @@ static int send_parents(struct proxy *proxy, struct err *err)
   snprintf(parents.no_proxy, sizeof parents.no_proxy, "%s", upstream->no_proxy ? upstream->no_proxy : "");
   r = scm_send(proxy->control, (struct span){ .ptr = (const char *)&parents, .len = sizeof parents }, NULL, 0);
   mem_wipe(&parents, sizeof parents);
-  return r < 0 ? err_set_errno(err, -r, "%s: message of parents", name_of(proxy)) : 0;
+  return failed_to_send(r) ? err_set_errno(err, -r, "%s: message of parents", name_of(proxy)) : 0;
 }
 
 static int send_placeholders(struct proxy *proxy, struct err *err)
@@ -156,7 +162,7 @@ static int send_placeholders(struct proxy *proxy, struct err *err)
     snprintf(message.placeholders[i], sizeof message.placeholders[i], "%s", list->items[i]);
   if (r == 0)
     r = scm_send(proxy->control, (struct span){ .ptr = (const char *)&message, .len = sizeof message }, NULL, 0);
-  return r < 0 ? err_set_errno(err, -r, "%s: message of placeholders", name_of(proxy)) : 0;
+  return failed_to_send(r) ? err_set_errno(err, -r, "%s: message of placeholders", name_of(proxy)) : 0;
 }
 
 int proxy_start(struct proxy *proxy, struct err *err)
