@@ -5,8 +5,9 @@
  * in one of them is refused.
  *
  * A program has no terminal, which is the command's while it runs, and a session of its own. What it prints goes
- * straight into memory for secrets; errors never quote it, and of its standard error only the first line, unless that
- * has the same text.
+ * straight into memory for secrets, and errors never quote it. Nor do they quote its standard error: errors are told
+ * inside too, and a program that fails may say what it was given. That is for the user alone, and the first line of it
+ * only, unless that has what was printed in it.
  */
 #include "config.h"
 
@@ -294,22 +295,14 @@ static int read_json(struct span text, struct err *err, struct secret *value, ui
   return r;
 }
 
-/* The first line of what the program said, unless it has what it printed in it. */
-static int fail_with_words(const struct fetch *fetch, struct err *err)
+struct span fetch_said(const struct fetch *fetch)
 {
   struct span words = { fetch->words, fetch->words_len };
   struct span line = span_trim(span_sub(words, 0, span_find(words, '\n')));
   struct span text = { fetch->text.bytes, fetch->text.len };
-  bool says = line.len > 0;
 
   text = span_trim(span_sub(text, 0, span_find(text, '\n')));
-  if (text.len > 0 && memmem(line.ptr, line.len, text.ptr, text.len))
-    says = false;
-  if (WIFSIGNALED(fetch->status))
-    return err_set(err, EIO, "was killed by signal %d%s%.*s", WTERMSIG(fetch->status), says ? ": " : "",
-                   says ? (int)line.len : 0, line.ptr);
-  return err_set(err, EIO, "ended with status %d%s%.*s", WEXITSTATUS(fetch->status), says ? ": " : "",
-                 says ? (int)line.len : 0, line.ptr);
+  return text.len > 0 && memmem(line.ptr, line.len, text.ptr, text.len) ? SPAN("") : line;
 }
 
 static int judge(const struct policy_credential *credential, const struct fetch *fetch, struct err *err,
@@ -322,8 +315,10 @@ static int judge(const struct policy_credential *credential, const struct fetch 
     return err_set(err, EFBIG, "printed more than %d bytes", LIMITS_SECRET_OUTPUT_BYTES - 1);
   if (!fetch->ended)
     return err_set(err, ETIME, "did not end within %" PRIu64 " ms (\"timeout\")", credential->source.timeout_ms);
-  if (!WIFEXITED(fetch->status) || WEXITSTATUS(fetch->status) != 0)
-    return fail_with_words(fetch, err);
+  if (WIFSIGNALED(fetch->status))
+    return err_set(err, EIO, "was killed by signal %d", WTERMSIG(fetch->status));
+  if (WEXITSTATUS(fetch->status) != 0)
+    return err_set(err, EIO, "ended with status %d", WEXITSTATUS(fetch->status));
   if (text.len > 0 && text.ptr[0] == '{')
     return read_json(text, err, value, ret_valid_ms);
   return take_value(text, err, value) < 0 ? err_wrap(err, "what it printed") : 0;

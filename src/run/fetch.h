@@ -39,6 +39,10 @@ int fetch_start(const struct policy_credential *credential, const struct policy 
  * prints too much: fetch_finish() is next. */
 bool fetch_step(struct fetch *fetch);
 
+/* The first line of its standard error, for the user and never for the inside: it may hold anything. Valid up to
+ * fetch_finish(). */
+struct span fetch_said(const struct fetch *fetch);
+
 /* Makes the value of what was printed, and ends what still runs. *ret_valid_ms is how long the value is good by its own
  * word; 0: it has none. 0 or -errno. */
 int fetch_finish(const struct policy_credential *credential, struct fetch *fetch, struct err *err, struct secret *value,

@@ -3,6 +3,7 @@
 #include "run/secrets.h"
 
 #include "base/clock.h"
+#include "base/log.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -27,8 +28,14 @@ int secrets_open(struct secrets *secrets, const struct policy *policy, const str
 void secrets_close(struct secrets *secrets)
 {
   for (size_t i = 0; i < secrets->count; i++) {
-    fetch_abort(&secrets->entries[i].fetch);
-    secret_free(&secrets->entries[i].value);
+    struct secrets_entry *entry = &secrets->entries[i];
+
+    if (entry->said[0])
+      log_line(LOG_WARNING, "credential %s: its program said: %s", secrets->policy->credentials.items[i].name,
+               entry->said);
+    mem_wipe(entry->said, sizeof entry->said);
+    fetch_abort(&entry->fetch);
+    secret_free(&entry->value);
   }
   free(secrets->entries);
   if (secrets->count > 0)
@@ -178,12 +185,17 @@ void secrets_read(struct secrets *secrets)
   for (size_t i = 0; i < secrets->count; i++) {
     struct secrets_entry *entry = &secrets->entries[i];
     struct err err = ERR_INIT;
+    struct span said;
     uint64_t valid_ms;
     int r;
 
     if (entry->fetch.pid < 0 || !fetch_step(&entry->fetch))
       continue;
+    said = fetch_said(&entry->fetch);
+    snprintf(entry->said, sizeof entry->said, "%.*s", (int)said.len, said.ptr);
     r = fetch_finish(&secrets->policy->credentials.items[i], &entry->fetch, &err, &entry->value, &valid_ms);
+    if (r == 0)
+      mem_wipe(entry->said, sizeof entry->said);
     settle(secrets, i, r, &err, valid_ms);
   }
 }

@@ -17,6 +17,7 @@ struct secrets_entry {
   uint64_t fetched_ns; /* when the value came, or the error; 0: never */
   uint64_t until_ns; /* CLOCK_MONOTONIC; 0: to the end of the run */
   char error[sizeof(((struct control_secret *)NULL)->error)]; /* why there is none; "" */
+  char said[256]; /* what the program said when it failed last, for the user alone; "" */
   bool wanted; /* somebody waits for the answer */
   struct fetch fetch;
 };
@@ -38,7 +39,7 @@ struct secrets {
  * outlive the object. 0 or -ENOMEM. */
 int secrets_open(struct secrets *secrets, const struct policy *policy, const struct facts *facts,
                  void (*answered)(void *data, const struct control_secret *answer), void *data, struct err *err);
-/* Ends what runs, and wipes everything. */
+/* Ends what runs, and wipes everything. Tells the user what programs that failed have said. */
 void secrets_close(struct secrets *secrets);
 
 /* Asks for a value; may answer at once. index need not be one of the policy's: that is answered with an error. stale:

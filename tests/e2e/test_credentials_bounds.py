@@ -177,8 +177,19 @@ def test_source_that_fails(sbx, lab, guarded, project, name):
     no_secret(result.out, result.err)
     nobody_saw(lab)
     told = [m for m in result.messages if "lab-key" in m]
-    assert told and word in told[0], result
+    assert any(word in m for m in told if m.startswith("failed 1x key.svc.test:443")), result
     assert result.out.endswith("502\n") and "lab-key" in result.out and lab.requests == [], result
+
+
+def test_words_of_a_source_that_fails(sbx, lab, guarded, project):
+    """What it says may hold anything: that is for the user, at the end of the run, and not for the inside."""
+    policy = project.policy("../lab.json", credentials={
+        "lab": {"source": {"exec": ["sh", "-c", f"echo log in again, {SECRET} is old >&2; exit 1"]}, "env": "LAB_KEY",
+                "bind": ["key.svc.test"]}})
+    result = shell(sbx, CURL + ' -H "X-Api-Key: $LAB_KEY" https://key.svc.test/check', "--policy", policy)
+    assert result.out.endswith("502\n") and "ended with status 1" in result.out, result
+    no_secret(result.out)
+    assert f"credential lab: its program said: log in again, {SECRET} is old" in result.messages, result
 
 
 def test_variable_that_is_not_set(sbx, lab, guarded):
