@@ -391,6 +391,31 @@ int facts_read_files(struct err *err, struct facts *facts)
   return r < 0 ? err_set_errno(err, -r, "reading ssh's configuration") : 0;
 }
 
+static bool has_roots(const struct facts *facts, const char *real)
+{
+  for (size_t i = 0; i < facts->root_count; i++) {
+    if (strcmp(facts->roots[i].real, real) == 0)
+      return true;
+  }
+  return false;
+}
+
+/* What cannot be read is not there for programs either. */
+static int read_roots(struct facts *facts, const char *name)
+{
+  path_object_autofree struct path_object object = { .real = NULL };
+  buf_autofree struct buf text = BUF_INIT(FACTS_ROOTS_BYTES);
+  struct fact_roots *roots = &facts->roots[facts->root_count];
+
+  if (path_resolve(name, &object) < 0 || !S_ISREG(object.mode) || has_roots(facts, object.real) ||
+      fd_read_file(AT_FDCWD, object.real, &text) < 0)
+    return 0;
+  facts->root_count++;
+  roots->real = mem_steal(object.real);
+  roots->text = buf_steal(&text);
+  return roots->text ? 0 : -ENOMEM;
+}
+
 /* The names that programs know it by: Debian's and others', Fedora's, openSUSE's, Alpine's. */
 int facts_read_roots(struct err *err, struct facts *facts)
 {
@@ -399,20 +424,7 @@ int facts_read_roots(struct err *err, struct facts *facts)
                                                       "/etc/ssl/cert.pem" };
 
   for (size_t i = 0; i < MEM_COUNT(names); i++) {
-    path_object_autofree struct path_object object = { .real = NULL };
-    buf_autofree struct buf text = BUF_INIT(FACTS_ROOTS_BYTES);
-    struct fact_roots *roots = &facts->roots[facts->root_count];
-    bool known = false;
-
-    if (path_resolve(names[i], &object) < 0 || !S_ISREG(object.mode))
-      continue;
-    for (size_t j = 0; j < facts->root_count; j++)
-      known |= strcmp(facts->roots[j].real, object.real) == 0;
-    if (known || fd_read_file(AT_FDCWD, object.real, &text) < 0)
-      continue;
-    facts->root_count++;
-    *roots = (struct fact_roots){ .real = mem_steal(object.real), .text = buf_steal(&text) };
-    if (!roots->text)
+    if (read_roots(facts, names[i]) < 0)
       return err_set(err, ENOMEM, "out of memory");
   }
   return 0;

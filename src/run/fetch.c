@@ -171,7 +171,7 @@ int fetch_start(const struct policy_credential *credential, const struct policy 
                 struct err *err, struct fetch *fetch)
 {
   const struct policy_source *source = &credential->source;
-  MEM_CLEANUP(fetch_abort) struct fetch made = FETCH_INIT;
+  struct fetch made = FETCH_INIT;
   mem_autofree char *program = NULL;
   fd_autoclose int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
   int out[2] = { -1, -1 };
@@ -200,11 +200,12 @@ int fetch_start(const struct policy_credential *credential, const struct policy 
   }
   fd_close(&out[1]);
   fd_close(&errors[1]);
-  if (r < 0)
+  if (r < 0) {
+    fetch_abort(&made);
     return r;
+  }
   made.deadline_ns = clock_mono_ns() + source->timeout_ms * UINT64_C(1000000);
   *fetch = made;
-  made = (struct fetch)FETCH_INIT;
   return 0;
 }
 
