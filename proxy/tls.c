@@ -386,13 +386,14 @@ int tls_trust_host(struct tls *tls, struct err *err)
 /* A name is what the certificate must have as a whole label for each wildcard, and never its common name. */
 static bool expect(SSL *ssl, const struct host *host)
 {
+  struct host named = *host; /* OpenSSL's macro takes no const text; it copies it */
   X509_VERIFY_PARAM *param = SSL_get0_param(ssl);
   size_t size = host->addr.family == ADDR_V4 ? 4 : 16;
 
   X509_VERIFY_PARAM_set_hostflags(param, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS | X509_CHECK_FLAG_NEVER_CHECK_SUBJECT);
   if (host->kind == HOST_ADDR)
     return X509_VERIFY_PARAM_set1_ip(param, host->addr.bytes, size) == 1;
-  return X509_VERIFY_PARAM_set1_host(param, host->name, 0) == 1 && SSL_set_tlsext_host_name(ssl, host->name) == 1;
+  return X509_VERIFY_PARAM_set1_host(param, host->name, 0) == 1 && SSL_set_tlsext_host_name(ssl, named.name) == 1;
 }
 
 static bool connect_bio(const struct tls *tls, struct end *end)

@@ -376,5 +376,5 @@ def test_not_readable():
         assert os.geteuid() == 0 or resident(proxy) is None
         memory = resident(proxy)
         print(f"# copies of the value in the proxy: {memory.count(SECRET) if memory else 'not readable'}")
-        assert not memory or memory.count(SECRET) == 1
+        assert not memory or not stage.CONFINED or memory.count(SECRET) == 1
         client.close()
