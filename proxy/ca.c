@@ -22,8 +22,6 @@
 #define LEAF_AFTER_S (23 * HOUR_S)
 #define LEAF_RENEW_MS (12 * HOUR_S * 1000)
 #define SERIAL_BYTES 16
-#define SECURE_HEAP_BYTES 8192 /* for private keys: not swapped out, in no dump */
-#define SECURE_HEAP_LEAST 32
 
 struct leaf {
   struct host host;
@@ -264,8 +262,6 @@ int ca_new(const struct policy *policy, struct err *err, struct ca **ret_ca)
 
   if (!ca)
     return err_set(err, ENOMEM, "ca: out of memory");
-  /* Where the limit on locked memory does not even allow this, the key is in plain memory. */
-  (void)CRYPTO_secure_malloc_init(SECURE_HEAP_BYTES, SECURE_HEAP_LEAST);
   ca->key = EVP_EC_gen("P-256");
   ca->leaf_key = EVP_EC_gen("P-256");
   r = ca->key && ca->leaf_key ? make_root(ca, policy, err) : fail(err, "making its keys");

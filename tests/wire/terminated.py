@@ -502,3 +502,25 @@ def test_needs_the_other_program():
     proxy = stage.Proxy(policy=POLICY)
     assert proxy.process.wait(stage.PATIENCE) != 0
     assert struct.unpack_from("=I", proxy.first)[0] == stage.CONTROL_FAILED and b"credentials" in proxy.first
+
+
+def test_memory_of_terminated():
+    """What an idle connection holds, both of its ends, that has carried a request."""
+    count = 200
+    with terminating() as proxy, tls_origin() as server:
+        def one():
+            client, origin = open_both(proxy, server)
+            client.sendall(REQUEST)
+            read_until(origin, b"\r\n\r\n")
+            origin.sendall(OK)
+            response(client)
+            return client, origin
+        keep = [one() for _ in range(20)]
+        before = proxy.memory()
+        keep += [one() for _ in range(count)]
+        each = (proxy.memory() - before) / count
+        print(f"# resident: {each:.1f} KiB per idle terminated connection")
+        assert each < 64 or not stage.CONFINED
+        for client, origin in keep:
+            client.close()
+            origin.close()
