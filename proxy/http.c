@@ -477,6 +477,7 @@ static void http_free(void *data)
   sock_close(&http->origin, false);
   http_drop(http, &http->in, http->in.len);
   http_drop(http, &http->origin_in, http->origin_in.len);
+  http_drop(http, &http->trailer, http->trailer.len);
   buf_free(&http->request);
   buf_free(&http->label);
   free(http);
@@ -496,6 +497,7 @@ static struct http *http_new(struct conn *conn)
   http->proxy = conn->proxy;
   http->in = (struct buf)BUF_INIT(LIMITS_HTTP_HEAD_BYTES);
   http->origin_in = (struct buf)BUF_INIT(LIMITS_HTTP_HEAD_BYTES);
+  http->trailer = (struct buf)BUF_INIT(2 * HTTP_BODY_TRAILER_MAX); /* the ends of its lines do not count */
   http->request = (struct buf)BUF_INIT(REQUEST_BYTES_MAX);
   http->label = (struct buf)BUF_INIT(2 * HTTP_LABEL_BYTES + 1);
   sock_init(&http->origin);

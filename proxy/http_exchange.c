@@ -317,12 +317,18 @@ static bool read_response_head(struct http *http)
 static void send_response_body(struct http *http, struct span bytes)
 {
   size_t len = 0;
+  size_t plain;
+  int r;
 
   if (http_body_take(&http->response_body, bytes, &len) < 0) {
     http_fail(http, REASON_BAD_RESPONSE, NULL);
     return;
   }
-  if (sock_send(&http->conn->client, span_sub(bytes, 0, len), false) < 0) {
+  plain = len - http->response_body.trailer;
+  r = sock_send(&http->conn->client, span_sub(bytes, 0, plain), false);
+  if (r == 0 && plain < len)
+    r = http_secret_trailer(http, span_sub(bytes, plain, len - plain));
+  if (r < 0) {
     client_lost(http);
     return;
   }

@@ -3,7 +3,8 @@
  *   a request is parsed    http_secret_look()     which credentials it is about, or that it misuses one
  *   it has been allowed    http_secret_allow()    misused: 403; else their values are fetched (HTTP_SECRET)
  *   it is sent             http_secret_send()     the head with the values in it, which exists for this moment alone
- *   its response comes     http_secret_scrub()    values in its head become placeholders again
+ *   its response comes     http_secret_scrub()    values in its head become placeholders again,
+ *                          http_secret_trailer()  and in its trailer
  *   and is a 401           http_secret_renew()    once per request, where no byte of a body has been sent: newer values
  *                                                 are asked for, and where there are any it is sent again
  *
@@ -146,8 +147,31 @@ void http_secret_scrub(struct http *http, struct http_head *head, struct buf *ou
 
   if (!http->proxy->values)
     return;
-  list = values_list(http->proxy->values, &count);
+  list = values_known(http->proxy->values, &count);
   http->scrubbed += inject_scrub(list, count, head, out);
+}
+
+int http_secret_trailer(struct http *http, struct span bytes)
+{
+  buf_autofree struct buf scrubbed = BUF_INIT(LIMITS_HTTP_HEAD_BYTES);
+  const struct inject_secret *list;
+  struct span text = bytes;
+  size_t count;
+  int r;
+
+  if (http->proxy->values && (http->trailer.len || !http->response_body.done || bytes.len > strlen("\r\n"))) {
+    if (!http_hold(http, &http->trailer, bytes))
+      return -ENOBUFS;
+    if (!http->response_body.done)
+      return 0;
+    text = buf_span(&http->trailer);
+    list = values_known(http->proxy->values, &count);
+    http->scrubbed += inject_scrub_text(list, count, &text, &scrubbed);
+  }
+  /* What has no room is not passed on, but for the line that ends it. */
+  r = sock_send(&http->conn->client, text.len ? text : SPAN("\r\n"), false);
+  http_drop(http, &http->trailer, http->trailer.len);
+  return r;
 }
 
 static void on_renewed(void *data, const char *error)

@@ -81,6 +81,7 @@ struct http {
   uint64_t values_version; /* of those that were sent */
   bool renewed; /* newer ones have been asked for */
   size_t scrubbed; /* values that the origin has sent back */
+  struct buf trailer; /* of the response, as far as it has come */
   struct values_waiter *values_waiter;
   const char *fix; /* of a refusal, where the verdict does not say it; or NULL */
   struct ask_waiter *waiter;
@@ -130,6 +131,8 @@ int http_secret_send(struct http *http, bool more);
 /* Takes values out of a response's head. What takes their place lies in out, which is empty and has room for a whole
  * head. */
 void http_secret_scrub(struct http *http, struct http_head *head, struct buf *out);
+/* Sends bytes of a response's trailer, scrubbed as a whole: what has come of it is kept up to its end. As sock_send(). */
+int http_secret_trailer(struct http *http, struct span bytes);
 /* A 401 has come. True where newer values are asked for, or the request is sent once more; else it is the answer. */
 bool http_secret_renew(struct http *http);
 

@@ -60,4 +60,7 @@ int inject_fields(const struct inject_secret *secrets, size_t count, inject_set 
  * no secret afterwards. */
 size_t inject_scrub(const struct inject_secret *secrets, size_t count, struct http_head *head, struct buf *out);
 
+/* The same of a text, such as a trailer with its names; empty where there is no room. */
+size_t inject_scrub_text(const struct inject_secret *secrets, size_t count, struct span *text, struct buf *out);
+
 #endif

@@ -31,8 +31,7 @@ static const struct inject_secret *find_first(const struct inject_secret *secret
   return whose;
 }
 
-/* Writes text anew where it holds a value. Returns how many there were. */
-static size_t scrub_text(const struct inject_secret *secrets, size_t count, struct span *text, struct buf *out)
+size_t inject_scrub_text(const struct inject_secret *secrets, size_t count, struct span *text, struct buf *out)
 {
   struct inject_match match;
   const struct inject_secret *whose = find_first(secrets, count, *text, 0, &match);
@@ -69,12 +68,12 @@ static bool is_value_in_name(const struct inject_secret *secrets, size_t count, 
 
 size_t inject_scrub(const struct inject_secret *secrets, size_t count, struct http_head *head, struct buf *out)
 {
-  size_t found = scrub_text(secrets, count, &head->phrase, out);
+  size_t found = inject_scrub_text(secrets, count, &head->phrase, out);
   size_t kept = 0;
 
   for (size_t i = 0; i < head->field_count; i++) {
     struct http_field field = head->fields[i];
-    size_t more = is_framing(field.name) ? 0 : scrub_text(secrets, count, &field.value, out);
+    size_t more = is_framing(field.name) ? 0 : inject_scrub_text(secrets, count, &field.value, out);
     bool named = !is_framing(field.name) && is_value_in_name(secrets, count, field.name);
 
     found += more + named;

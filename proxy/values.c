@@ -37,6 +37,7 @@ struct value {
   enum value_state state;
   bool stale; /* how it is asked for */
   struct secret memory;
+  struct secret former; /* the value before: an origin may still send it back */
   uint64_t expires_ms; /* of the loop's clock; 0: never */
   uint64_t version;
   char placeholder[LIMITS_PLACEHOLDER_BYTES + 1];
@@ -56,7 +57,7 @@ struct values {
   struct proxy *proxy;
   size_t count;
   struct value items[LIMITS_CREDENTIALS];
-  struct inject_secret list[LIMITS_CREDENTIALS];
+  struct inject_secret list[2 * LIMITS_CREDENTIALS]; /* the values, then the former ones */
   struct values_waiter *waiters;
 };
 
@@ -79,6 +80,7 @@ int values_new(struct proxy *proxy, const struct control_placeholders *placehold
     memcpy(value->placeholder, placeholders->placeholders[i], len);
     values->list[i] =
         (struct inject_secret){ .credential = &credentials->items[i], .placeholder = { value->placeholder, len } };
+    values->list[values->count + i] = values->list[i];
   }
   if (!values->count || !values->list[values->count - 1].credential) {
     free(values);
@@ -92,14 +94,22 @@ void values_free(struct values *values)
 {
   if (!values)
     return;
-  for (size_t i = 0; i < values->count; i++)
+  for (size_t i = 0; i < values->count; i++) {
     secret_free(&values->items[i].memory);
+    secret_free(&values->items[i].former);
+  }
   free(values);
 }
 
 const struct inject_secret *values_list(const struct values *values, size_t *ret_count)
 {
   *ret_count = values->count;
+  return values->list;
+}
+
+const struct inject_secret *values_known(const struct values *values, size_t *ret_count)
+{
+  *ret_count = 2 * values->count;
   return values->list;
 }
 
@@ -228,6 +238,19 @@ void values_cancel(struct values_waiter **slot)
 
 /* Answers. */
 
+/* The value is about to be another, or none. */
+static void keep_former(struct values *values, size_t index)
+{
+  struct value *value = &values->items[index];
+
+  if (!value->memory.len)
+    return;
+  secret_free(&value->former);
+  value->former = value->memory;
+  value->memory = (struct secret)SECRET_INIT;
+  values->list[values->count + index].value = (struct span){ .ptr = value->former.bytes, .len = value->former.len };
+}
+
 static void take(struct values *values, size_t index, const struct control_secret *message)
 {
   struct value *value = &values->items[index];
@@ -241,8 +264,10 @@ static void take(struct values *values, size_t index, const struct control_secre
     memcpy(memory.bytes, message->value, message->len);
     memory.len = message->len;
   }
-  if (memory.len != value->memory.len || (memory.len && memcmp(memory.bytes, value->memory.bytes, memory.len) != 0))
+  if (memory.len != value->memory.len || (memory.len && memcmp(memory.bytes, value->memory.bytes, memory.len) != 0)) {
     value->version++;
+    keep_former(values, index);
+  }
   secret_free(&value->memory);
   value->memory = memory;
   memory = (struct secret)SECRET_INIT;

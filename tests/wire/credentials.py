@@ -228,6 +228,58 @@ def test_F70_reflection():
         assert proxy.audit_lines(3)[1]["scrubbed"] == 2
 
 
+def test_F70_trailer():
+    """Nor in a trailer, however it comes in pieces; one without a value passes byte for byte."""
+    head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-Echo\r\n\r\n5\r\nhello\r\n"
+    plain = b"0;a=b\r\nX-Sum: 1\r\nX-Other:  2\r\n\r\n"
+    telling = b"0\r\nX-Echo: " + SECRET + b"\r\nX-Basic: " + base64.b64encode(b"user:" + SECRET) + b"\r\nX-Sum: 1\r\n\r\n"
+    with serving() as (proxy, _), tls_origin() as server:
+        client, origin = open_both(proxy, server)
+        for trailer, size in ((plain, 1), (plain, 1000), (telling, 1000), (telling, 7), (b"0\r\n\r\n", 1), (b"0\r\n\r\n", 9)):
+            client.sendall(request(b"Authorization: Bearer " + PLACEHOLDER))
+            read_until(origin, b"\r\n\r\n")
+            origin.sendall(head)
+            for start in range(0, len(trailer), size):
+                origin.sendall(trailer[start:start + size])
+            got = read_until(client, b"hello\r\n")
+            while not got.endswith(b"\r\n\r\n"):
+                got += client.recv(4096)
+            got = got.partition(b"hello\r\n")[2]
+            if trailer is telling:
+                assert got.startswith(b"0\r\nX-Echo: " + PLACEHOLDER + b"\r\nX-Basic: "), got
+                assert got.endswith(b"\r\nX-Sum: 1\r\n\r\n") and b64_part(SECRET) not in got, got
+            else:
+                assert got == trailer, got
+        client.close()
+        assert [line.get("scrubbed") for line in proxy.audit_lines(7)[1:]] == [None, None, 2, 2, None, None]
+
+
+def b64_part(value):
+    """What base64 of "user:" and the value has of the value."""
+    return base64.b64encode(b"user:" + value)[8:-4]
+
+
+def test_F70_former_value():
+    """The value has changed while a request was under way: the one that it had is not let in either."""
+    with serving(lambda _, count: (SECRET, OTHER)[count - 1]) as (proxy, sbx), tls_origin() as server:
+        client, origin = open_both(proxy, server)
+        client.sendall(request(b"Authorization: Bearer " + PLACEHOLDER))
+        assert SECRET in read_until(origin, b"\r\n\r\n")
+        other, other_origin = open_both(proxy, server)
+        again = Result(server.accept)
+        other.sendall(request(b"Authorization: Bearer " + PLACEHOLDER))
+        read_until(other_origin, b"\r\n\r\n")
+        other_origin.sendall(b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 2\r\n\r\nno")
+        other_origin = again.get()
+        assert OTHER in read_until(other_origin, b"\r\n\r\n")
+        origin.sendall(b"HTTP/1.1 200 OK\r\nX-Echo: " + SECRET + b"\r\nX-New: " + OTHER + b"\r\nContent-Length: 2\r\n\r\nok")
+        back = response(client)
+        assert b"X-Echo: " + PLACEHOLDER + b"\r\nX-New: " + PLACEHOLDER in back, back
+        assert len(sbx.wants) == 2
+        other.close()
+        client.close()
+
+
 def test_renewed():
     """A 401 to a value: asked for anew once, and sent again where that has changed it."""
     def values(_, count):
