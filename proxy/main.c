@@ -325,8 +325,11 @@ static void run(struct program *program)
   uint32_t ready = CONTROL_READY;
 
   loop_io_watch(program->proxy.control_io, LOOP_READ);
-  if (tell_ca(&program->proxy) && send(CONTROL_FD, &ready, sizeof ready, MSG_NOSIGNAL) == (ssize_t)sizeof ready)
+  if (tell_ca(&program->proxy) && send(CONTROL_FD, &ready, sizeof ready, MSG_NOSIGNAL) == (ssize_t)sizeof ready) {
+    if (program->proxy.terminator)
+      program->proxy.terminator->warm(program->proxy.terminator_data);
     loop_run(program->proxy.loop);
+  }
   refused_drain(&program->proxy);
   conn_end_all(&program->proxy);
   stub_end_clients(&program->proxy);

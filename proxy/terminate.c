@@ -14,7 +14,7 @@
  *
  * Never is a connection passed on as it is where this fails (F81).
  */
-#include "base/clock.h"
+#include "base/log.h"
 #include "proxy/ca.h"
 #include "proxy/tell.h"
 #include "proxy/terminator.h"
@@ -27,6 +27,7 @@
 struct terminator_data {
   struct ca *ca;
   struct tls *tls;
+  struct buf roots; /* the certificates that the host trusts, in PEM, until they have been taken in */
 };
 
 struct terminate {
@@ -43,6 +44,7 @@ static void data_close(struct terminator_data *data)
 {
   if (!data)
     return;
+  buf_free(&data->roots);
   tls_free(data->tls);
   ca_free(data->ca);
   free(data);
@@ -55,13 +57,25 @@ static int data_open(const struct policy *policy, struct err *err, struct termin
 
   if (r == 0)
     r = tls_new(err, &data->tls);
-  if (r == 0)
-    r = tls_trust_host(data->tls, err);
+  if (r == 0) {
+    data->roots = (struct buf)BUF_INIT(LIMITS_ROOTS_BYTES);
+    r = tls_read_host(err, &data->roots);
+  }
   if (r < 0)
     data_close(data);
   else
     *ret_data = data;
   return r;
+}
+
+static void data_warm(struct terminator_data *data)
+{
+  struct err err = ERR_INIT;
+
+  if (tls_trust(data->tls, buf_span(&data->roots), &err) < 0)
+    log_line(LOG_ERROR, "of the authorities that the host trusts %s; origins of those after it cannot be verified",
+             err.message);
+  buf_free(&data->roots);
 }
 
 static struct span data_certificate(const struct terminator_data *data)
@@ -255,6 +269,7 @@ const struct terminator *terminator_get(void)
   static const struct terminator terminator = {
     .open = data_open,
     .close = data_close,
+    .warm = data_warm,
     .certificate = data_certificate,
     .start = start,
     .secure = data_secure,

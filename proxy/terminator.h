@@ -20,6 +20,9 @@ struct terminator {
   int (*open)(const struct policy *policy, struct err *err, struct terminator_data **ret_data);
   void (*close)(struct terminator_data *data);
 
+  /* Takes in what was read, which takes some 20 ms: to be called when sbx knows already that the proxy is ready. */
+  void (*warm)(struct terminator_data *data);
+
   /* The certificate of the CA, in PEM; borrowed. */
   struct span (*certificate)(const struct terminator_data *data);
 

@@ -13,6 +13,7 @@
  *   state       then
  *   shaking     tls_shake() alone may be called
  *   open        recv, send, finish
+ *   unwritable  the socket has failed to send: recv alone
  *   broken      after a fatal error: nothing is sent any more, not even an alert
  */
 #include "config.h"
@@ -49,6 +50,7 @@ struct end {
   size_t given; /* of it */
   bool is_server;
   bool broken;
+  bool unwritable; /* the socket takes nothing any more; what the peer has sent before can be read */
   bool cut; /* the socket has ended */
   int error; /* the last of the socket, as a positive errno; 0: none */
   unsigned shake_waits; /* LOOP_READ, LOOP_WRITE */
@@ -172,13 +174,17 @@ static ssize_t end_send(void *data, struct span bytes)
   size_t count = 0;
   int r;
 
-  if (end->broken)
+  if (end->broken || end->unwritable)
     return -EPROTO;
   ERR_clear_error();
   r = SSL_write_ex(end->ssl, bytes.ptr, bytes.len, &count);
   if (r == 1) {
     end->send_waits = 0;
     return (ssize_t)count;
+  }
+  if (SSL_get_error(end->ssl, r) == SSL_ERROR_SYSCALL) {
+    end->unwritable = true;
+    return end->error ? -end->error : -EPIPE;
   }
   r = outcome(end, r, &end->send_waits);
   end->send_waits &= LOOP_READ;
@@ -191,7 +197,7 @@ static int end_finish(void *data)
   unsigned waits;
   int r;
 
-  if (end->broken || !SSL_is_init_finished(end->ssl))
+  if (end->broken || end->unwritable || !SSL_is_init_finished(end->ssl))
     return 0;
   ERR_clear_error();
   r = SSL_shutdown(end->ssl);
@@ -286,6 +292,8 @@ static SSL_CTX *client_new(void)
   if (!context)
     return NULL;
   SSL_CTX_set_verify(context, SSL_VERIFY_PEER, NULL);
+  /* Who has put a company's own authority there means it, also where it is not a root. */
+  X509_STORE_set_flags(SSL_CTX_get_cert_store(context), X509_V_FLAG_PARTIAL_CHAIN);
   if (set_up(context) && SSL_CTX_set_alpn_protos(context, (const unsigned char *)HTTP_1_1, sizeof HTTP_1_1 - 1) == 0)
     return context;
   SSL_CTX_free(context);
@@ -351,7 +359,7 @@ int tls_trust(struct tls *tls, struct span pem, struct err *err)
   return added ? count : err_set(err, EINVAL, "certificate %d cannot be read", count + 1);
 }
 
-int tls_trust_host(struct tls *tls, struct err *err)
+int tls_read_host(struct err *err, struct buf *out)
 {
   const char *const files[] = {
     "/etc/ssl/certs/ca-certificates.crt", /* Debian, Arch, Gentoo, NixOS */
@@ -370,11 +378,10 @@ int tls_trust_host(struct tls *tls, struct err *err)
       continue;
     if (r < 0)
       return err_set_errno(err, -r, "tls: %s", files[i]);
-    r = tls_trust(tls, buf_span(&text), err);
-    if (r < 0)
-      return err_wrap(err, "tls: %s", files[i]);
-    if (r > 0)
-      return 0;
+    if (!text.len || !strstr(text.data, "-----BEGIN "))
+      continue;
+    buf_append(out, buf_span(&text));
+    return buf_error(out) ? err_set_errno(err, -buf_error(out), "tls: %s", files[i]) : 0;
   }
   return err_set(err, ENOENT,
                  "tls: there is no file of trusted authorities on this host, so no origin could be verified; "

@@ -524,3 +524,26 @@ def test_memory_of_terminated():
         for client, origin in keep:
             client.close()
             origin.close()
+
+
+def test_F58_early_response():
+    """An origin that answers, and reads no more of the request's body: its answer reaches the client."""
+    with terminating() as proxy, tls_origin() as server:
+        client, origin = open_both(proxy, server)
+        client.sendall(b"POST / HTTP/1.1\r\nHost: origin.test\r\nContent-Length: 100000000\r\n\r\n")
+        read_until(origin, b"\r\n\r\n")
+        origin.sendall(b"HTTP/1.1 413 Too Large\r\nContent-Length: 4\r\n\r\nmuch")
+        with contextlib.suppress(OSError):
+            origin.setblocking(False)
+            origin.unwrap()
+        origin.close()
+        client.settimeout(1)
+        with contextlib.suppress(OSError):
+            for _ in range(200):
+                client.sendall(bytes(100000))
+        client.settimeout(stage.PATIENCE)
+        got = b""
+        with contextlib.suppress(OSError):
+            got = read_until(client, b"much")
+        assert b" 413 " in got, got
+        client.close()
