@@ -8,7 +8,7 @@
  * scheme, Basic ones decoded and encoded anew; well-known fields such as X-Api-Key; the field or the query parameter
  * that is the credential's place), if the target is one that its credential is bound to; refused everywhere else, the
  * path and other targets included. In a body it is worthless and passes; as it does in Cookie and Referer to a target
- * that is bound.
+ * that is bound. A method that has the request sent back (TRACE) gets no value at all.
  */
 #ifndef SBX_PROXY_INJECT_H
 #define SBX_PROXY_INJECT_H

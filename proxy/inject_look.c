@@ -76,11 +76,20 @@ static enum standing stands_in(const struct inject_secret *secret, const struct 
   return worst;
 }
 
+/* Whether the response has the whole request in its body: of TRACE by its nature (RFC 9110, 9.3.8), of TRACK on some
+ * servers. */
+static bool is_traced(struct span method)
+{
+  return span_equal_nocase(method, SPAN("trace")) || span_equal_nocase(method, SPAN("track"));
+}
+
 enum inject_verdict inject_look(const struct inject_secret *secrets, size_t count, inject_set bound,
                                 const struct http_head *head, inject_set *ret_wanted, size_t *ret_index)
 {
   inject_set wanted = 0;
 
+  if (is_traced(head->method))
+    bound = 0;
   for (size_t i = 0; i < count; i++) {
     enum standing standing = stands_in(&secrets[i], head);
 

@@ -122,6 +122,7 @@ static void check_request(struct span text, inject_set bound)
   if (verdict == INJECT_MISUSE)
     return;
   FUZZ_ASSERT((verdict == INJECT_WANTS) == (wanted != 0) && (wanted & ~bound) == 0);
+  FUZZ_ASSERT(!wanted || !span_equal_nocase(before.method, SPAN("trace")));
   check_identity(&before, wanted);
   head = before;
   r = inject_fields(make_secrets, MAKE_COUNT, wanted, &head, NULL, &out);

@@ -129,6 +129,7 @@ static void test_attached(void **state)
     { "GET /x?a=b&sign&c&SIGN=2", "A: b\r\n", parameter, "GET /x?a=b&sign=six%206%20%22six%22&c", "A: b\r\n" },
     { "GET /x?sign=sgn_PPPPplaceholder", "A: b\r\n", parameter, "GET /x?sign=six%206%20%22six%22", "A: b\r\n" },
     { "OPTIONS *", "A: b\r\n", parameter, "OPTIONS *", "A: b\r\n" },
+    { "TRACE /x", "A: b\r\n", bearer | key | parameter, "TRACE /x", "A: b\r\n" },
   };
   static const char *const signed_urls[] = {
     "GET /?X-Amz-Algorithm=a&X-Amz-Signature=1",
@@ -186,6 +187,8 @@ static void test_misuse(void **state)
     { "GET /?ghp_TTTTplaceholder", "A: b\r\n", true },
     { "GET /?q=Z2hwX1RUVFRwbGFjZWhvbGRlcg", "A: b\r\n", true },
     { "GET https://ghp_TTTTplaceholder.test/", "A: b\r\n", true },
+    { "TRACE /", "Authorization: Bearer ghp_TTTTplaceholder\r\n", true },
+    { "track /", "X-Api-Key: ghp_TTTTplaceholder\r\n", true },
   };
 
   (void)state;
