@@ -4,7 +4,7 @@ unit_proxy_libs = libproxy.a libpolicy.a libsys.a libbase.a $(UV_LIBS) $(CARES_L
 
 unit_tls_libs = libproxytls.a $(unit_proxy_libs) $(OPENSSL_LIBS)
 
-EXTRA_DIST += tests/unit/inject_make.h tests/unit/tls_make.h
+EXTRA_DIST += tests/unit/inject_make.h tests/unit/tls_make.h tests/unit/tls_bench.h
 
 if HAVE_CMOCKA
 check_PROGRAMS += tests/unit/test_proxy_http_head
