@@ -95,6 +95,16 @@ def test_source_file_is_hidden(sbx, project):
     assert result.code == 1 and "--credential" in result.out, result
 
 
+def test_source_file_that_is_not_there_yet(sbx, project):
+    """What does not exist cannot be masked: that is said where the command would see it, and only there."""
+    told = "does not exist yet, so it is not hidden"
+    result = sbx.run("--credential", "github=file:token", "--", "true").ok()
+    assert any(m.startswith(f"credential github: {project.root}/token {told}") for m in result.messages), result
+    assert sbx.run("--credential", "github=file:../../token", "--", "true").ok().messages == []
+    project.write("token", VALUE)
+    assert sbx.run("--credential", "github=file:token", "--", "true").ok().messages == []
+
+
 def test_why_and_show(sbx, project):
     """What is bound may be reached, by a rule that says why; the deny rules have their say as ever."""
     policy = project.policy("../own.json", credentials={"github": {}})
