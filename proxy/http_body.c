@@ -5,7 +5,7 @@
 
 #include <errno.h>
 
-/* Where a chunked body stands. Each value names what the next byte has to be. From STEP_TRAILER on it is the trailer's. */
+/* Where a chunked body stands. Each value names what the next byte has to be; from STEP_TRAILER on, of the trailer. */
 enum step {
   STEP_SIZE_FIRST, /* first digit of a chunk's size */
   STEP_SIZE, /* a digit, ';' or CR */

@@ -131,7 +131,8 @@ int http_secret_send(struct http *http, bool more);
 /* Takes values out of a response's head. What takes their place lies in out, which is empty and has room for a whole
  * head. */
 void http_secret_scrub(struct http *http, struct http_head *head, struct buf *out);
-/* Sends bytes of a response's trailer, scrubbed as a whole: what has come of it is kept up to its end. As sock_send(). */
+/* Sends bytes of a response's trailer, scrubbed as a whole: what has come of it is kept up to its end. As
+ * sock_send(). */
 int http_secret_trailer(struct http *http, struct span bytes);
 /* A 401 has come. True where newer values are asked for, or the request is sent once more; else it is the answer. */
 bool http_secret_renew(struct http *http);
