@@ -31,6 +31,9 @@ static const struct reason_row reason_table[REASON_COUNT] = {
   [REASON_BAD_TARGET] = { "bad-target", "the host or port is not well formed" },
   [REASON_BAD_REQUEST] = { "bad-request", "the request is not well formed" },
   [REASON_IDENTITY_MISMATCH] = { "identity-mismatch", "the connection names another host than its target" },
+  [REASON_NOT_TERMINATED] = { "not-terminated",
+                              "a credential is bound to it, and this is no TLS that can be terminated" },
+  [REASON_CREDENTIAL_MISUSE] = { "credential-misuse", "a placeholder stands where its credential may not go" },
   [REASON_RESOLVE_FAILED] = { "resolve-failed", "the host name could not be resolved" },
   [REASON_CONNECT_REFUSED] = { "connect-refused", "the host refused the connection" },
   [REASON_CONNECT_TIMEOUT] = { "connect-timeout", "the host did not answer in time" },
@@ -41,6 +44,9 @@ static const struct reason_row reason_table[REASON_COUNT] = {
   [REASON_PARENT_REFUSED] = { "parent-refused", "the proxy that the host has to use refused the connection" },
   [REASON_PARENT_BAD_REPLY] = { "parent-bad-reply",
                                 "the answer of the proxy that the host has to use is not well formed" },
+  [REASON_UPSTREAM_TLS] = { "upstream-tls", "the host has not proved by TLS who it is" },
+  [REASON_CLIENT_TLS] = { "client-tls", "the program has broken off TLS with " SBX_NAME },
+  [REASON_CREDENTIAL_UNAVAILABLE] = { "credential-unavailable", "the value of a credential could not be had" },
   [REASON_UPSTREAM_CLOSED] = { "upstream-closed", "the host closed the connection before it answered" },
   [REASON_BAD_RESPONSE] = { "bad-response", "the host's answer is not well formed" },
   [REASON_LIMIT] = { "limit", "the proxy is out of memory or descriptors" },
@@ -214,6 +220,20 @@ struct verdict decide_lookup(const struct policy *policy, const struct host *hos
     }
   }
   return decide_target(policy, host, 443);
+}
+
+uint32_t decide_bound(const struct policy *policy, const struct host *host, uint16_t port)
+{
+  uint32_t bound = 0;
+
+  for (size_t i = 0; i < policy->credentials.count; i++) {
+    const struct policy_rules *bind = &policy->credentials.items[i].bind;
+
+    for (size_t j = 0; j < bind->count; j++)
+      if (rule_covers_host(&bind->items[j], host) && rule_covers_port(&bind->items[j], port))
+        bound |= UINT32_C(1) << i;
+  }
+  return bound;
 }
 
 struct verdict decide_addr(const struct policy *policy, const struct host *host, const struct addr *addr, uint16_t port)

@@ -41,6 +41,8 @@ enum reason {
   REASON_BAD_TARGET, /* "bad-target": the host or port is not well formed */
   REASON_BAD_REQUEST, /* "bad-request": the protocol is not well formed */
   REASON_IDENTITY_MISMATCH, /* "identity-mismatch": SNI, Host or :authority differ from the target */
+  REASON_NOT_TERMINATED, /* "not-terminated": a credential is bound to the target, and this is no TLS to terminate */
+  REASON_CREDENTIAL_MISUSE, /* "credential-misuse": a placeholder where its value may not go */
   REASON_RESOLVE_FAILED, /* "resolve-failed" */
   REASON_CONNECT_REFUSED, /* "connect-refused" */
   REASON_CONNECT_TIMEOUT, /* "connect-timeout" */
@@ -49,6 +51,9 @@ enum reason {
   REASON_PARENT_AUTH,
   REASON_PARENT_REFUSED,
   REASON_PARENT_BAD_REPLY,
+  REASON_UPSTREAM_TLS, /* "upstream-tls": the origin has not proved by TLS that it is the target */
+  REASON_CLIENT_TLS, /* "client-tls": the client has broken off TLS with us, which it may not trust */
+  REASON_CREDENTIAL_UNAVAILABLE, /* "credential-unavailable": the value could not be had from its source */
   REASON_UPSTREAM_CLOSED, /* "upstream-closed": the origin closed before it answered */
   REASON_BAD_RESPONSE, /* "bad-response": the origin's answer is not well formed */
   REASON_LIMIT, /* "limit": the proxy is out of memory or descriptors; and so on: a limit of limits.h was reached */
@@ -104,6 +109,11 @@ struct verdict decide_addr_of(const struct policy *policy, const struct verdict 
  * it is public as far as can be told. Deny rules, the host's loopback and addresses of other places are not asked
  * about. */
 bool decide_may_ask(const struct verdict *verdict, const struct host *host);
+
+/* The credentials whose bind rules name the target: a bit each, in the order of policy->credentials. TLS to such a
+ * target is terminated, and nothing else of it passes. A name is bound by name, never by the address that it leads to.
+ */
+uint32_t decide_bound(const struct policy *policy, const struct host *host, uint16_t port);
 
 /* The rule that would let the target pass, as decide_fix() and a question name it: without ports where it is 80 or 443,
  * as a rule means both by itself. */

@@ -42,6 +42,8 @@ static const struct key keys_table[KEY_COUNT] = {
     "--unix-socket", "PATH", "let a socket of the host be connected to" },
   { KEY_UPSTREAM_PROXY, "network.upstreamProxy", KEY_TYPE_UPSTREAM, KEY_SCALAR, KEY_IF_TRUSTED, keys_upstream_words,
     NULL, true, NULL, NULL, "choose the proxy that the host itself has to use" },
+  { KEY_CREDENTIALS, "credentials", KEY_TYPE_CREDENTIAL, KEY_MAP, KEY_NEVER, NULL, NULL, false, "--credential",
+    "NAME[=SOURCE]", "let the command use a login that it never sees" },
   { KEY_ENV_PASS, "env.pass", KEY_TYPE_ENV_NAME, KEY_LIST, KEY_IF_TRUSTED, NULL, NULL, false, "--env", "NAME[=VALUE]",
     "pass a variable of the environment on, or set it" },
   { KEY_ENV_SET, "env.set", KEY_TYPE_ENV_VALUE, KEY_MAP, KEY_IF_TRUSTED, NULL, NULL, false, "--env", "NAME[=VALUE]",

@@ -21,6 +21,7 @@ enum key_id {
   KEY_PUBLISH,
   KEY_UNIX_SOCKETS,
   KEY_UPSTREAM_PROXY,
+  KEY_CREDENTIALS,
   KEY_ENV_PASS,
   KEY_ENV_SET,
   KEY_MEMORY,
@@ -49,6 +50,7 @@ enum key_type {
   KEY_TYPE_NUMBER, /* a whole JSON number or text */
   KEY_TYPE_DURATION, /* seconds (a JSON number) or "1h" */
   KEY_TYPE_BOOL, /* a JSON true or false; as option text the words of the same name */
+  KEY_TYPE_CREDENTIAL, /* a JSON object of credential.h, under a NAME */
   KEY_TYPE_FILE, /* absolute path, "~/x", or (options only) "fd:N" */
 };
 

@@ -28,6 +28,18 @@
 #define LIMITS_UPSTREAM_BYTES 1024 /* its URL, with user and password */
 #define LIMITS_NO_PROXY_BYTES 8192
 
+/* Credentials. */
+#define LIMITS_CREDENTIALS 32 /* of one policy */
+#define LIMITS_CREDENTIAL_NAME_BYTES 64 /* its name, and that of its header, parameter or user */
+#define LIMITS_CREDENTIAL_HOSTS 64 /* that one is bound to */
+#define LIMITS_CREDENTIAL_ENV 16 /* variables that hold its placeholder */
+#define LIMITS_SECRET_BYTES 8192 /* one value */
+#define LIMITS_SECRET_OUTPUT_BYTES 16384 /* what a program prints in all */
+#define LIMITS_SECRET_FRESH_MS 10000 /* a value that came so lately is not asked for anew, whoever refuses it */
+#define LIMITS_SECRET_RETRY_MS 2000 /* nor a source that failed so lately */
+#define LIMITS_SECRET_MARGIN_MS 15000 /* so long before it expires a value is too old */
+#define LIMITS_PLACEHOLDER_BYTES 256
+
 /* Plan. */
 #define LIMITS_PLAN_OPS 65536 /* operations of one plan */
 
@@ -36,6 +48,8 @@
 #define LIMITS_HTTP_FIELDS 256 /* header fields of one head */
 #define LIMITS_TLS_HELLO_BYTES (16 * 1024) /* a whole ClientHello with the headers of its records */
 #define LIMITS_TLS_EXTENSIONS 128 /* extensions of one ClientHello */
+#define LIMITS_TLS_RECORD_BYTES 16384 /* of data in one record (RFC 8446, 5.1) */
+#define LIMITS_TLS_END_BYTES (32 * 1024) /* what one end of a terminated connection is taken to hold */
 #define LIMITS_DNS_QUERY_BYTES 4096 /* one query to the stub */
 #define LIMITS_DNS_UDP_BYTES 1232 /* one answer over UDP: passes every path unfragmented (DNS flag day 2020) */
 #define LIMITS_PARENT_BYTES (16 * 1024) /* a parent proxy's answer to CONNECT */
@@ -49,12 +63,14 @@
 #define LIMITS_DNS_PENDING 256 /* lookups over UDP that wait for a listener */
 #define LIMITS_DNS_CLIENTS 64 /* connections to the stub */
 #define LIMITS_PROXY_BYTES (128 * 1024 * 1024) /* held for all connections together, beside what the kernel holds */
+#define LIMITS_ROOTS_BYTES (16 * 1024 * 1024) /* the file of the authorities that the host trusts */
 #define LIMITS_ADDRESSES 16 /* addresses of one name that are tried */
 #define LIMITS_NAMES 65536 /* names that have synthetic addresses */
 #define LIMITS_NAMES_LATER 16383 /* the same, of a proxy that takes the place of one that died */
 #define LIMITS_PROXY_STARTS 5 /* a proxy that dies again and again is not replaced for ever */
 #define LIMITS_LISTENERS 1024 /* ports that the proxy asks to be listened on while the command runs */
 #define LIMITS_DENIALS 256 /* distinct denials remembered for the summary */
+#define LIMITS_LEAVES 256 /* certificates for terminated targets that are kept */
 #define LIMITS_ASK_QUESTIONS 256 /* distinct questions to the user */
 #define LIMITS_ASK_PENDING 16 /* of them waiting for an answer */
 #define LIMITS_AUDIT_BYTES (16 * 1024 * 1024) /* one audit file */

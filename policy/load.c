@@ -13,6 +13,7 @@
 
 #include "base/buf.h"
 #include "base/num.h"
+#include "policy/credential.h"
 #include "policy/doc.h"
 #include "policy/layers.h"
 #include "policy/limits.h"
@@ -80,6 +81,8 @@ static bool load_type_fits(const struct key *key, enum doc_type type)
     return type == DOC_NUMBER;
   case KEY_TYPE_BOOL:
     return type == DOC_BOOL;
+  case KEY_TYPE_CREDENTIAL:
+    return type == DOC_OBJECT;
   case KEY_TYPE_PROFILE:
   case KEY_TYPE_PATH:
   case KEY_TYPE_PATTERN:
@@ -98,6 +101,8 @@ static const char *load_wanted(const struct key *key)
 {
   if (load_type_fits(key, DOC_NUMBER))
     return load_type_fits(key, DOC_STRING) ? "a number or a string" : "a number";
+  if (load_type_fits(key, DOC_OBJECT))
+    return "an object";
   return load_type_fits(key, DOC_BOOL) ? "true or false" : "a string";
 }
 
@@ -120,16 +125,17 @@ static int load_unwrap(struct load *load, const struct doc *doc, const char *jso
   return 0;
 }
 
-/* A rule that names methods or paths goes on as the text that an option would have (rule_object.h). */
-static int load_rule_object(struct load *load, const struct key *key, const struct doc *doc, struct layer_place place)
+/* An object goes on as text: a rule that names methods or paths (rule_object.h), a credential (credential.h). */
+static int load_value_object(struct load *load, const struct key *key, const struct doc *doc, const char *name,
+                             struct layer_place place)
 {
   buf_autofree struct buf text = BUF_INIT(LIMITS_POLICY_BYTES);
 
   doc_print(doc, &text);
   if (buf_error(&text) < 0)
     return buf_error(&text) == -ENOMEM ? load_out_of_memory(load->err)
-                                       : load_refuse(load, doc, place.json_path, "too long; make it several rules");
-  return load_add_value(load, key, NULL, text.data, place);
+                                       : load_refuse(load, doc, place.json_path, "too long; make it several");
+  return load_add_value(load, key, name, text.data, place);
 }
 
 /* A scalar, list item or map entry. */
@@ -145,8 +151,8 @@ static int load_value(struct load *load, const struct key *key, const struct doc
   }
   if (doc->type == DOC_NULL && key->nullable)
     return load_add_value(load, key, name, NULL, place);
-  if (key->type == KEY_TYPE_RULE && doc->type == DOC_OBJECT)
-    return load_rule_object(load, key, doc, place);
+  if ((key->type == KEY_TYPE_RULE || key->type == KEY_TYPE_CREDENTIAL) && doc->type == DOC_OBJECT)
+    return load_value_object(load, key, doc, name, place);
   if (key->type == KEY_TYPE_RULE && doc->type == DOC_STRING && doc->text[0] == '{')
     return load_refuse(load, doc, json_path, "an object in quotes; write it without them");
   if (!load_type_fits(key, doc->type))
@@ -176,8 +182,9 @@ static int load_list(struct load *load, const struct key *key, const struct doc 
 static int load_map(struct load *load, const struct key *key, const struct doc *doc)
 {
   if (doc->type != DOC_OBJECT)
-    return err_set(load->err, EINVAL, "%s:%u: %s: %s where an object is wanted; write {\"NAME\": \"VALUE\"}",
-                   load->place, doc->line, key->path, doc_type_name(doc->type));
+    return err_set(load->err, EINVAL, "%s:%u: %s: %s where an object is wanted; write {\"NAME\": %s}", load->place,
+                   doc->line, key->path, doc_type_name(doc->type),
+                   key->type == KEY_TYPE_CREDENTIAL ? "{...}" : "\"VALUE\"");
   for (size_t i = 0; i < doc->count; i++) {
     char path[LOAD_PATH_MAX];
     snprintf(path, sizeof path, "%s.%s", key->path, doc->items[i].name);
@@ -192,8 +199,6 @@ static int load_unknown(struct load *load, const struct doc *doc, const char *pa
 {
   struct span near;
 
-  if (strcmp(path, "credentials") == 0)
-    return load_refuse(load, doc, path, "credentials come with a later version; remove the key");
   if (keys_suggest(span_of(parent), span_of(doc->name), &near))
     return err_set(load->err, EINVAL, "%s:%u: %s: unknown key; did you mean \"%.*s\"?", load->place, doc->line, path,
                    (int)near.len, near.ptr);
@@ -357,6 +362,27 @@ static int load_option_source(struct layers *layers, size_t *ret_source)
   return layers_add_source(layers, LAYER_OPTION, LAYER_OPTION, "options", "options", ret_source);
 }
 
+/* NAME[=SOURCE] becomes the entry that a file would have. The options are one layer, in which a name stands once. */
+static int load_credential(struct load *load, const char *text, struct layer_place place)
+{
+  MEM_CLEANUP(credential_clear) struct policy_credential credential = { 0 };
+  buf_autofree struct buf entry = BUF_INIT(LIMITS_POLICY_BYTES);
+  int r = credential_read_option(span_of(text), load->err, &credential);
+
+  if (r == -EINVAL)
+    return err_wrap(load->err, "%s", place.file);
+  for (size_t i = 0; r == 0 && i < load->layers->value_count; i++) {
+    const struct layer_value *value = &load->layers->values[i];
+    if (value->source == load->source && value->key->id == KEY_CREDENTIALS && strcmp(value->name, credential.name) == 0)
+      return err_set(load->err, EINVAL, "%s %s: given twice; leave one out", place.file, credential.name);
+  }
+  if (r == 0)
+    credential_print(&credential, &entry);
+  if (r == 0 && buf_error(&entry) < 0)
+    r = load_out_of_memory(load->err);
+  return r < 0 ? r : load_add_value(load, keys_at(KEY_CREDENTIALS), credential.name, entry.data, place);
+}
+
 int layers_add_option(struct layers *layers, const char *key_path, const char *text, const char *option,
                       struct err *err)
 {
@@ -387,6 +413,8 @@ int layers_add_option(struct layers *layers, const char *key_path, const char *t
       return load_out_of_memory(err);
     return load_add_value(&load, keys_at(KEY_ENV_SET), name, text + equals + 1, place);
   }
+  if (key->id == KEY_CREDENTIALS)
+    return load_credential(&load, text, place);
   if (key->nullable && key->type != KEY_TYPE_FILE && strcmp(text, "none") == 0)
     text = NULL;
   return load_add_value(&load, key, NULL, text, place);

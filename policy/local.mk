@@ -2,6 +2,11 @@ noinst_LIBRARIES += libpolicy.a
 libpolicy_a_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
 libpolicy_a_SOURCES = \
   policy/addr.c policy/addr.h \
+  policy/credential.c policy/credential.h \
+  policy/credential_member.c policy/credential_member.h \
+  policy/credential_preset.c \
+  policy/credential_print.c \
+  policy/credentials.c policy/credentials.h \
   policy/decide.c policy/decide.h \
   policy/doc.c policy/doc.h \
   policy/doc_fault.c policy/doc_fault.h \

@@ -1,31 +1,33 @@
 #include "policy/policy.h"
 
+#include "policy/credential.h"
 #include "policy/rule.h"
 
 #include <stdlib.h>
 
-static void policy_origin_free(struct policy_origin *origin)
+void policy_origin_clear(struct policy_origin *origin)
 {
   free(origin->file);
   free(origin->json_path);
+  *origin = (struct policy_origin){ 0 };
 }
 
 void policy_path_clear(struct policy_path *path)
 {
   free(path->text);
-  policy_origin_free(&path->origin);
+  policy_origin_clear(&path->origin);
 }
 
 void policy_port_map_clear(struct policy_port_map *map)
 {
-  policy_origin_free(&map->origin);
+  policy_origin_clear(&map->origin);
 }
 
 void policy_env_set_clear(struct policy_env_set *set)
 {
   free(set->name);
   free(set->value);
-  policy_origin_free(&set->origin);
+  policy_origin_clear(&set->origin);
 }
 
 static void policy_paths_free(struct policy_paths *paths)
@@ -56,6 +58,13 @@ static void policy_env_sets_free(struct policy_env_sets *sets)
   free(sets->items);
 }
 
+static void policy_credentials_free(struct policy_credentials *credentials)
+{
+  for (size_t i = 0; i < credentials->count; i++)
+    credential_clear(&credentials->items[i]);
+  free(credentials->items);
+}
+
 void policy_free(struct policy *policy)
 {
   if (!policy)
@@ -71,6 +80,7 @@ void policy_free(struct policy *policy)
   policy_port_maps_free(&policy->publish);
   policy_paths_free(&policy->unix_sockets);
   free(policy->upstream_url);
+  policy_credentials_free(&policy->credentials);
   policy_paths_free(&policy->env_pass);
   policy_env_sets_free(&policy->env_set);
   free(policy->audit_file);

@@ -110,6 +110,53 @@ enum policy_upstream {
   POLICY_UPSTREAM_URL,
 };
 
+/* Where the value of a credential comes from. It is read by sbx, outside, when it is needed first. */
+enum policy_source_kind {
+  POLICY_SOURCE_ENV, /* words: the name of a variable of the caller */
+  POLICY_SOURCE_FILE, /* words: a path, absolute or "~/x"; white space at its end does not count */
+  POLICY_SOURCE_EXEC, /* words: program and arguments; its output is the value, or JSON with "value" and "expires_at" */
+};
+
+struct policy_source {
+  enum policy_source_kind kind;
+  struct strv words; /* at least one */
+  uint64_t timeout_ms; /* POLICY_SOURCE_EXEC: for the program */
+  uint64_t ttl_ms; /* the value is asked for anew after so long; 0: it stays */
+};
+
+enum policy_inject {
+  POLICY_INJECT_REPLACE, /* the placeholder is swapped for the value where it stands; "auto" means it */
+  POLICY_INJECT_ATTACH, /* the value is set on every request, whatever stood there */
+  POLICY_INJECT_ATTACH_IF_ABSENT, /* the same, where the request has nothing at its place */
+};
+
+/* Where the value goes when it is attached; a placeholder is swapped in any of them. */
+enum policy_place {
+  POLICY_PLACE_BEARER, /* Authorization: Bearer VALUE */
+  POLICY_PLACE_BASIC, /* Authorization: Basic base64(place_name:VALUE) */
+  POLICY_PLACE_HEADER, /* place_name: VALUE */
+  POLICY_PLACE_QUERY, /* ?place_name=VALUE */
+  POLICY_PLACE_SIGV4, /* no value of its own: requests are signed anew (AWS Signature Version 4) */
+};
+
+struct policy_credential {
+  char *name; /* of letters, digits, '-' and '_' */
+  char *preset; /* credential.h; NULL for none. What it says has been filled in. */
+  struct policy_source source;
+  struct policy_rules bind; /* hosts and ports that get the value (RULE_BIND): names, *.names, single addresses */
+  struct strv env; /* variables inside that hold the placeholder */
+  enum policy_inject inject;
+  enum policy_place place;
+  char *place_name; /* of the header or the query parameter, or the user of Basic, which may be empty; else NULL */
+  struct policy_origin origin;
+};
+
+struct policy_credentials {
+  struct policy_credential *items;
+  size_t count;
+  size_t cap;
+};
+
 struct policy {
   struct policy_paths read;
   struct policy_paths write;
@@ -126,6 +173,8 @@ struct policy {
   struct policy_paths unix_sockets;
   enum policy_upstream upstream;
   char *upstream_url; /* POLICY_UPSTREAM_URL only; may hold a password */
+
+  struct policy_credentials credentials; /* by name */
 
   struct policy_paths env_pass; /* names, or prefixes ending in '*' (text holds the pattern) */
   struct policy_env_sets env_set;
@@ -146,6 +195,7 @@ struct policy {
 void policy_path_clear(struct policy_path *path);
 void policy_port_map_clear(struct policy_port_map *map);
 void policy_env_set_clear(struct policy_env_set *set);
+void policy_origin_clear(struct policy_origin *origin);
 
 void policy_free(struct policy *policy);
 void policy_free_indirect(struct policy **policy);

@@ -6,6 +6,7 @@
  */
 #include "policy/print.h"
 
+#include "policy/credential.h"
 #include "policy/fields.h"
 #include "policy/limits.h"
 #include "policy/rule.h"
@@ -15,6 +16,7 @@
 struct print {
   struct policy policy; /* a shallow copy */
   bool with_origins;
+  bool top; /* the key that is being printed stands in no object */
   struct buf *out;
 };
 
@@ -44,13 +46,14 @@ static void print_item_end(struct print *print, const struct policy_origin *orig
 /* What stands in front of item index, and behind the last of count. */
 static void print_item_separator(struct print *print, size_t index)
 {
-  buf_append_str(print->out, index > 0 ? ",\n      " : "\n      ");
+  buf_append_str(print->out, index > 0 ? "," : "");
+  buf_append_str(print->out, print->top ? "\n    " : "\n      ");
 }
 
 static void print_list_end(struct print *print, size_t count, const char *close)
 {
   if (count > 0)
-    buf_append_str(print->out, "\n    ");
+    buf_append_str(print->out, print->top ? "\n  " : "\n    ");
   buf_append_str(print->out, close);
 }
 
@@ -109,6 +112,20 @@ static void print_env_sets(struct print *print, const struct policy_env_sets *se
     print_item_end(print, &sets->items[i].origin);
   }
   print_list_end(print, sets->count, "}");
+}
+
+static void print_credentials(struct print *print, const struct policy_credentials *credentials)
+{
+  buf_append_byte(print->out, '{');
+  for (size_t i = 0; i < credentials->count; i++) {
+    print_item_separator(print, i);
+    print_text(print, credentials->items[i].name);
+    buf_append_str(print->out, ": ");
+    print_item_begin(print);
+    credential_print(&credentials->items[i], print->out);
+    print_item_end(print, &credentials->items[i].origin);
+  }
+  print_list_end(print, credentials->count, "}");
 }
 
 /* number of units in the largest unit that divides it. */
@@ -208,6 +225,9 @@ static void print_value(struct print *print, const struct key *key)
   case KEY_TYPE_ENV_VALUE:
     print_env_sets(print, &policy->env_set);
     break;
+  case KEY_TYPE_CREDENTIAL:
+    print_credentials(print, &policy->credentials);
+    break;
   case KEY_TYPE_UPSTREAM:
     print_upstream(print);
     break;
@@ -243,17 +263,21 @@ void policy_print(const struct policy *policy, bool with_origins, struct buf *ou
     struct span parent = span_sub(path, 0, span_find(path, '.'));
     if (key->type == KEY_TYPE_PROFILE)
       continue;
-    if (span_equal(parent, object)) {
+    print.top = parent.len == path.len;
+    if (object.len > 0 && span_equal(parent, object)) {
       buf_append_str(out, ",\n    ");
     } else {
-      buf_append_str(out, object.len > 0 ? "\n  },\n  " : "\n  ");
+      buf_append_str(out, object.len > 0 ? "\n  }" : "");
+      buf_append_str(out, out->len > 1 ? ",\n  " : "\n  ");
+      object = print.top ? (struct span){ NULL, 0 } : parent;
       buf_append_json(out, parent);
-      buf_append_str(out, ": {\n    ");
-      object = parent;
+      buf_append_str(out, print.top ? ": " : ": {\n    ");
     }
-    buf_append_json(out, span_sub(path, parent.len + 1, path.len));
-    buf_append_str(out, ": ");
+    if (!print.top) {
+      buf_append_json(out, span_sub(path, parent.len + 1, path.len));
+      buf_append_str(out, ": ");
+    }
     print_value(&print, key);
   }
-  buf_append_str(out, "\n  }\n}\n");
+  buf_append_str(out, object.len > 0 ? "\n  }\n}\n" : "\n}\n");
 }

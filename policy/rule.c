@@ -4,6 +4,7 @@
 #include "policy/rule_object.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 /* Longest rule text: a name with its wildcard and ports. */
@@ -11,6 +12,7 @@
 
 static const struct policy_ports rule_ports_web[] = { { 80, 80 }, { 443, 443 } };
 static const struct policy_ports rule_ports_all[] = { { 1, UINT16_MAX } };
+static const struct policy_ports rule_ports_tls[] = { { 443, 443 } };
 
 void rule_free(struct policy_rule *rule)
 {
@@ -179,11 +181,18 @@ static bool rule_is_all_ports(const struct policy_rule *rule)
 /* Whether the rule's ports are those that it has without naming any. */
 static bool rule_has_default_ports(const struct policy_rule *rule, enum rule_list list)
 {
-  return list == RULE_DENY ? rule_is_all_ports(rule) : rule->port_count == MEM_COUNT(rule_ports_web);
+  switch (list) {
+  case RULE_DENY:
+    return rule_is_all_ports(rule);
+  case RULE_BIND:
+    return rule->port_count == 1 && memcmp(rule->ports, rule_ports_tls, sizeof rule_ports_tls) == 0;
+  case RULE_ALLOW:
+    break;
+  }
+  return rule->port_count == MEM_COUNT(rule_ports_web);
 }
 
-/* Fills rule->text. */
-static int rule_print(struct policy_rule *rule, enum rule_list list)
+int rule_reprint(struct policy_rule *rule, enum rule_list list)
 {
   buf_autofree struct buf out = BUF_INIT(RULE_TEXT_MAX);
   bool ports_follow = !rule_has_default_ports(rule, list);
@@ -219,8 +228,23 @@ static int rule_print(struct policy_rule *rule, enum rule_list list)
     else
       buf_printf(&out, ":%u-%u", ports.first, ports.last);
   }
+  free(rule->text);
   rule->text = buf_steal(&out);
   return rule->text ? 0 : -ENOMEM;
+}
+
+/* What the rule means without ports. */
+static int rule_set_default_ports(struct policy_rule *rule, enum rule_list list)
+{
+  switch (list) {
+  case RULE_DENY:
+    return rule_set_ports(rule, rule_ports_all, MEM_COUNT(rule_ports_all));
+  case RULE_BIND:
+    return rule_set_ports(rule, rule_ports_tls, MEM_COUNT(rule_ports_tls));
+  case RULE_ALLOW:
+    break;
+  }
+  return rule_set_ports(rule, rule_ports_web, MEM_COUNT(rule_ports_web));
 }
 
 static int rule_fill(struct span text, enum rule_list list, struct err *err, struct policy_rule *rule)
@@ -245,12 +269,10 @@ static int rule_fill(struct span text, enum rule_list list, struct err *err, str
     r = rule_parse_ports(ports_text, err, &ports);
     if (r == 0)
       r = rule_set_ports(rule, &ports, 1);
-  } else if (list == RULE_DENY) {
-    r = rule_set_ports(rule, rule_ports_all, MEM_COUNT(rule_ports_all));
   } else {
-    r = rule_set_ports(rule, rule_ports_web, MEM_COUNT(rule_ports_web));
+    r = rule_set_default_ports(rule, list);
   }
-  return r < 0 ? r : rule_print(rule, list);
+  return r < 0 ? r : rule_reprint(rule, list);
 }
 
 int rule_parse(struct span text, enum rule_list list, struct err *err, struct policy_rule *ret_rule)
@@ -258,7 +280,7 @@ int rule_parse(struct span text, enum rule_list list, struct err *err, struct po
   struct policy_rule rule = { 0 };
   int r;
 
-  if (rule_object_is(text))
+  if (rule_object_is(text) && list != RULE_BIND)
     return rule_object_parse(text, list, err, ret_rule);
   r = rule_fill(text, list, err, &rule);
   if (r < 0) {
@@ -319,4 +341,32 @@ bool rule_covers_port(const struct policy_rule *rule, uint16_t port)
     if (port >= rule->ports[i].first && port <= rule->ports[i].last)
       return true;
   return false;
+}
+
+/* Whether the host of a, which is a name or an address, is one of b's. */
+static bool rule_is_within(const struct policy_rule *a, const struct policy_rule *b)
+{
+  struct host host = { .kind = HOST_NAME };
+
+  if (a->kind == POLICY_HOST_PREFIX)
+    host_of_addr(&a->prefix.addr, &host);
+  else if (a->kind == POLICY_HOST_NAME)
+    snprintf(host.name, sizeof host.name, "%s", a->name);
+  else
+    return false;
+  return rule_covers_host(b, &host);
+}
+
+bool rule_overlaps(const struct policy_rule *a, const struct policy_rule *b)
+{
+  bool hosts = rule_is_within(a, b) || rule_is_within(b, a);
+  bool ports = false;
+
+  if (a->kind == POLICY_HOST_SUBDOMAINS && b->kind == POLICY_HOST_SUBDOMAINS)
+    hosts = strcmp(a->name, b->name) == 0 || host_is_subdomain(span_of(a->name), span_of(b->name)) ||
+            host_is_subdomain(span_of(b->name), span_of(a->name));
+  for (size_t i = 0; i < a->port_count; i++)
+    for (size_t j = 0; j < b->port_count; j++)
+      ports |= a->ports[i].first <= b->ports[j].last && b->ports[j].first <= a->ports[i].last;
+  return hosts && ports;
 }

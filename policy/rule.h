@@ -1,4 +1,4 @@
-/* rule: the grammar of network.allow and network.deny, HOST[:PORTS], and the match of one rule with one target. */
+/* rule: the grammar of network.allow, network.deny and bind, HOST[:PORTS], and the match of one rule with a target. */
 #ifndef SBX_POLICY_RULE_H
 #define SBX_POLICY_RULE_H
 
@@ -9,11 +9,15 @@
 enum rule_list {
   RULE_ALLOW, /* 80 and 443: what a web client needs and no more */
   RULE_DENY, /* every port: a host that is denied is out of reach */
+  RULE_BIND, /* 443: where a credential goes, and it goes over TLS */
 };
 
 /* Parses a whole rule in the grammar of sbx-policy(5). The origin of *ret_rule is left empty; rule_free() frees the
  * rest. 0, -EINVAL with "cause; fix", or -ENOMEM. */
 int rule_parse(struct span text, enum rule_list list, struct err *err, struct policy_rule *ret_rule);
+
+/* Writes rule->text anew, as the rule of another list that means the same; of a whole rule. 0 or -ENOMEM. */
+int rule_reprint(struct policy_rule *rule, enum rule_list list);
 
 /* Frees what the rule holds, origin included. */
 void rule_free(struct policy_rule *rule);
@@ -30,6 +34,9 @@ bool rule_covers_inside(const struct policy_rule *rule, const struct host *host)
 
 /* The same for an address; false for rules on names. */
 bool rule_covers_addr(const struct policy_rule *rule, const struct addr *addr);
+
+/* Whether some host and port is named by both; rules on names and on single addresses only. */
+bool rule_overlaps(const struct policy_rule *a, const struct policy_rule *b);
 
 bool rule_covers_port(const struct policy_rule *rule, uint16_t port);
 

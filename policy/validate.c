@@ -7,6 +7,8 @@
 #include "policy/validate.h"
 
 #include "base/buf.h"
+#include "policy/credential.h"
+#include "policy/credentials.h"
 #include "policy/fields.h"
 #include "policy/fspath.h"
 #include "policy/layers.h"
@@ -75,8 +77,7 @@ static int validate_origin(const struct layers *layers, const struct layer_value
   origin.file = mem_strndup(file, strlen(file));
   origin.json_path = mem_strndup(value->json_path, strlen(value->json_path));
   if (!origin.file || !origin.json_path) {
-    free(origin.file);
-    free(origin.json_path);
+    policy_origin_clear(&origin);
     return -ENOMEM;
   }
   *ret_origin = origin;
@@ -147,6 +148,22 @@ static int validate_add_env(struct policy_env_sets *sets, const struct layer_val
   return 0;
 }
 
+static int validate_add_credential(struct policy_credentials *credentials, const struct layer_value *value,
+                                   struct policy_origin origin)
+{
+  struct policy_credential item;
+  int r = mem_grow(&credentials->items, credentials->count, &credentials->cap, sizeof *credentials->items,
+                   LIMITS_POLICY_ITEMS);
+
+  if (r == 0)
+    r = credential_parse(value->name, value->text, NULL, &item);
+  if (r < 0)
+    return r;
+  item.origin = origin;
+  credentials->items[credentials->count++] = item;
+  return 0;
+}
+
 /* A list item or map entry. */
 static int validate_add(const struct layers *layers, const struct layer_value *value, struct policy *policy)
 {
@@ -164,12 +181,12 @@ static int validate_add(const struct layers *layers, const struct layer_value *v
     r = validate_add_rule(rules, value->key, value->text, origin);
   else if (maps)
     r = validate_add_port_map(maps, value->text, origin);
+  else if (value->key->type == KEY_TYPE_CREDENTIAL)
+    r = validate_add_credential(&policy->credentials, value, origin);
   else
     r = validate_add_env(&policy->env_set, value, origin);
-  if (r < 0) {
-    free(origin.file);
-    free(origin.json_path);
-  }
+  if (r < 0)
+    policy_origin_clear(&origin);
   return r;
 }
 
@@ -216,6 +233,14 @@ static int validate_compare_env(const void *a, const void *b)
   return strcmp(left->name, right->name);
 }
 
+static int validate_compare_credentials(const void *a, const void *b)
+{
+  const struct policy_credential *left = a;
+  const struct policy_credential *right = b;
+
+  return strcmp(left->name, right->name);
+}
+
 static int validate_compare_port_maps(const void *a, const void *b)
 {
   const struct policy_port_map *left = a;
@@ -238,6 +263,11 @@ static void validate_clear_rule(void *item)
 static void validate_clear_env(void *item)
 {
   policy_env_set_clear(item);
+}
+
+static void validate_clear_credential(void *item)
+{
+  credential_clear(item);
 }
 
 static void validate_clear_port_map(void *item)
@@ -328,6 +358,21 @@ static bool validate_is_about_loopback(const struct policy_rule *rule)
   return false;
 }
 
+/* The last entry of each name, by name, and what they imply. */
+static int validate_credentials(struct policy *policy)
+{
+  static const struct validate_list list = { sizeof(struct policy_credential), validate_compare_credentials,
+                                             validate_clear_credential, true };
+  struct policy_credentials *credentials = &policy->credentials;
+  int r = validate_unique((char *)credentials->items, &credentials->count, &list);
+
+  if (r < 0)
+    return r;
+  if (credentials->count > 1)
+    qsort(credentials->items, credentials->count, sizeof *credentials->items, validate_compare_credentials);
+  return credentials_extend(policy);
+}
+
 /* A port that is handed in whole, and a deny rule on some of its requests: nobody could hold that rule. */
 static int validate_forward(const struct policy *policy, struct err *err)
 {
@@ -357,7 +402,9 @@ static int validate_notes(const struct policy *policy, struct strv *notes)
   if (r == 0 && policy->network != POLICY_NETWORK_PROXY && policy->publish.count > 0)
     r = strv_addf(notes, "network.mode is %s: network.publish has no effect; set it to proxy for it",
                   host ? "host" : "none");
-  return r;
+  if (r == 0 && host && policy->credentials.count > 0)
+    r = strv_addf(notes, "network.mode is host: the credentials have no effect; set it to proxy for them");
+  return r < 0 ? r : credentials_note(policy, notes);
 }
 
 static int validate_build(const struct layers *layers, struct strv *notes, struct policy *policy)
@@ -371,8 +418,10 @@ static int validate_build(const struct layers *layers, struct strv *notes, struc
     if (merged.scalars[id])
       r = validate_set(merged.scalars[id], policy);
   if (r == 0)
-    r = validate_unique_all(policy);
-  return r < 0 ? r : validate_notes(policy, notes);
+    r = validate_notes(policy, notes);
+  if (r == 0)
+    r = validate_credentials(policy);
+  return r < 0 ? r : validate_unique_all(policy);
 }
 
 int policy_validate(const struct layers *layers, struct err *err, struct strv *ret_notes, struct policy **ret_policy)
@@ -388,6 +437,8 @@ int policy_validate(const struct layers *layers, struct err *err, struct strv *r
   if (r < 0)
     return validate_out_of_memory(err);
   r = validate_forward(policy, err);
+  if (r == 0)
+    r = credentials_check(policy, err);
   if (r < 0)
     return r;
   for (size_t i = 0; i < notes.count; i++)

@@ -2,6 +2,7 @@
 
 #include "base/buf.h"
 #include "base/num.h"
+#include "policy/credential.h"
 #include "policy/fspath.h"
 #include "policy/host.h"
 #include "policy/limits.h"
@@ -149,8 +150,7 @@ int value_file(const char *text, bool option, struct err *err, char **ret_file)
   return fspath_parse(whole, false, err, ret_file);
 }
 
-/* NAME, or where pattern is true also PREFIX*. */
-static int value_check_env_name(struct span name, bool pattern, struct err *err)
+int value_check_env_name(struct span name, bool pattern, struct err *err)
 {
   if (pattern && name.len > 0 && name.ptr[name.len - 1] == '*') {
     name.len--;
@@ -172,6 +172,7 @@ int value_check(const struct key *key, const char *name, const char *text, bool 
 {
   struct policy_port_map map;
   struct policy_rule rule = { 0 };
+  struct policy_credential credential = { 0 };
   enum policy_upstream upstream;
   mem_autofree char *copy = NULL;
   uint64_t number;
@@ -196,6 +197,10 @@ int value_check(const struct key *key, const char *name, const char *text, bool 
     return value_check_env_name(span_of(name), false, err);
   case KEY_TYPE_FILE:
     return value_file(text, option, err, &copy);
+  case KEY_TYPE_CREDENTIAL:
+    r = credential_parse(name, text, err, &credential);
+    credential_clear(&credential);
+    return r;
   case KEY_TYPE_WORD:
   case KEY_TYPE_SIZE:
   case KEY_TYPE_CPUS:

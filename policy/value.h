@@ -25,6 +25,9 @@ int value_upstream(const char *text, struct err *err, enum policy_upstream *ret_
 /* KEY_TYPE_FILE: canonical path or "fd:N"; NULL for NULL. Caller frees. */
 int value_file(const char *text, bool option, struct err *err, char **ret_file);
 
+/* Judges a variable's name: NAME, or where pattern is true also PREFIX*. 0 or -EINVAL. */
+int value_check_env_name(struct span name, bool pattern, struct err *err);
+
 /* Whether going from the number old to the number new (value_number) narrows. For limits 0, no limit, is the widest. */
 bool value_is_narrower(const struct key *key, uint64_t new_number, uint64_t old_number);
 

@@ -293,6 +293,9 @@ void audit_write(struct audit *audit, const struct audit_record *record)
   append_text(&line, "rule", span_of(record->rule ? record->rule->text : NULL));
   append_text(&line, "reason", span_of(reason_word(record->reason)));
   append_text(&line, "asked", span_of(decide_asked_word(record->asked)));
+  append_text(&line, "credential", record->credential);
+  if (record->scrubbed)
+    append_number(&line, "scrubbed", record->scrubbed);
   append_number(&line, "up", record->up);
   append_number(&line, "down", record->down);
   append_number(&line, "ms", record->ms);

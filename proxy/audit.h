@@ -31,6 +31,8 @@ struct audit_record {
   struct span path; /* without the query; requests only */
   const struct policy_rule *rule; /* the rule that decided, or NULL */
   enum decide_asked asked; /* what came of asking the user */
+  struct span credential; /* names of those that the request has used or misused, separated by commas */
+  uint64_t scrubbed; /* values that were taken out of the response's head */
   uint64_t up; /* bytes of body or tunnel to the origin */
   uint64_t down; /* bytes of body or tunnel from it */
   uint64_t ms;

@@ -104,19 +104,20 @@ static const struct seccomp_row rows[] = {
   ALLOW_IF("mprotect", 2, PROT_EXEC, 0, "malloc"),
   ALLOW("munmap", "malloc"),
   ALLOW("mremap", "malloc"),
-  ALLOW("madvise", "malloc"),
+  ALLOW("madvise", "malloc; values of credentials, that they are in no dump"),
+  ALLOW("mlock", "values of credentials, that they are not swapped out"),
 
   /* Time and chance. */
   ALLOW("clock_gettime", "where the vDSO cannot answer"),
   ALLOW("clock_gettime64", "32-bit machines"),
   ALLOW("clock_getres", "libuv"),
   ALLOW("gettimeofday", "c-ares"),
-  ALLOW("time", "c-ares"),
-  ALLOW("getrandom", "c-ares: query ids and ports"),
+  ALLOW("time", "c-ares; OpenSSL: what is valid now"),
+  ALLOW("getrandom", "c-ares: query ids and ports; OpenSSL"),
 
   /* The process itself. */
   ALLOW("futex", "locks of libc and of c-ares"),
-  ALLOW("getpid", "libc"),
+  ALLOW("getpid", "libc; OpenSSL, whether it is still in the process that seeded it"),
   ALLOW("gettid", "libc"),
   ALLOW("rt_sigprocmask", "libc, libuv"),
   ALLOW("rt_sigreturn", "return from a stop"),

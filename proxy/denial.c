@@ -24,6 +24,8 @@ unsigned denial_status(const struct verdict *verdict)
   case REASON_PARENT_AUTH:
   case REASON_PARENT_REFUSED:
   case REASON_PARENT_BAD_REPLY:
+  case REASON_UPSTREAM_TLS:
+  case REASON_CREDENTIAL_UNAVAILABLE:
   case REASON_UPSTREAM_CLOSED:
   case REASON_BAD_RESPONSE:
     return 502;
@@ -36,6 +38,10 @@ unsigned denial_status(const struct verdict *verdict)
 
 void denial_fix(const struct denial *denial, struct buf *out)
 {
+  if (denial->fix) {
+    buf_append_str(out, denial->fix);
+    return;
+  }
   /* A lookup names no port: the likeliest to be meant, as decide_lookup() has it. */
   if (denial->host || reason_is_limit(denial->verdict.reason))
     decide_fix_request(&denial->verdict, denial->host, denial->port ? denial->port : 443, denial->request, out);

@@ -12,6 +12,7 @@ struct denial {
   uint16_t port; /* 0 when unknown */
   unsigned status; /* of the response, where it says more than denial_status() would; else 0 */
   const char *cause; /* what exactly was wrong, or NULL */
+  const char *fix; /* what to do about it, where the verdict does not tell; or NULL */
   const struct request *request; /* what was asked for, where it is known; else NULL */
   bool close; /* the connection ends after this answer */
   bool head_only; /* answers a HEAD request: no body */

@@ -12,7 +12,9 @@
  *     └───────────────> LINGER <──────────────┴───────────────────────┘ last response
  *                          └──> END
  *
- * Between HEAD and what comes of it stands ASK, where the user can be asked (http_judge.c).
+ * Between HEAD and what comes of it stands ASK, where the user can be asked (http_judge.c), and SECRET, where values of
+ * credentials are needed (http_secret.c); and between REACH and EXCHANGE, SECURE, where the client's connection is
+ * terminated TLS (http_reach.c).
  *
  * http_advance() runs the steps of the present state until none makes progress, then sets what to wait for. Callbacks
  * (a socket, the dial, the timer) only call it; so no step is ever entered twice, and a client that sends a thousand
@@ -32,6 +34,7 @@
 #include "proxy/notify.h"
 #include "proxy/stub.h"
 #include "proxy/tunnel.h"
+#include "proxy/values.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -63,6 +66,9 @@ static void exchange_open(struct http *http)
   http->hides = NULL;
   http->connect = http->to_head = http->old_client = http->upgrade = http->can_retry = false;
   http->close_client = true;
+  http->concerned = 0;
+  http->scrubbed = 0;
+  http->fix = NULL;
   http->keep_origin = http->response_begun = http->body_refused = http->has_reached = http->dialled = false;
   http->request_body = (struct http_body){ .done = true };
   http->up = http->down = 0;
@@ -72,6 +78,7 @@ static void exchange_open(struct http *http)
 
 void http_record(struct http *http, const struct verdict *verdict)
 {
+  buf_autofree struct buf credential = BUF_INIT(4096);
   struct span label = buf_span(&http->label);
   const struct route *route = http->fixed.refused ? &http->fixed.route : http->dialled ? &http->origin_route : NULL;
   struct audit_record record = {
@@ -85,6 +92,7 @@ void http_record(struct http *http, const struct verdict *verdict)
     .path = span_sub(label, http->method_len, label.len),
     .rule = verdict->rule,
     .asked = verdict->asked,
+    .scrubbed = http->scrubbed,
     .up = http->up,
     .down = http->down,
     .ms = (clock_mono_ns() - http->begun_ns) / 1000000,
@@ -92,6 +100,9 @@ void http_record(struct http *http, const struct verdict *verdict)
 
   if (!http->open)
     return;
+  if (http->concerned)
+    values_print(http->proxy->values, http->concerned, &credential);
+  record.credential = buf_span(&credential);
   record.host = span_of(http->has_host ? http->host.name : NULL);
   record.verdict = !verdict->allow ? AUDIT_DENY : verdict->reason == REASON_ALLOWED ? AUDIT_ALLOW : AUDIT_ERROR;
   audit_write(http->proxy->audit, &record);
@@ -109,6 +120,14 @@ static void await_head(struct http *http)
   loop_timer_set(http->conn->timer, http->in.len ? LIMITS_HEAD_MS : LIMITS_IDLE_MS);
 }
 
+/* Whether the summary of the run repeats it: of an answer to CONNECT programs show the status at most; and of a failure
+ * that has to do with credentials the user should hear, whoever else does. */
+static bool is_repeated(const struct http *http, const struct verdict *verdict)
+{
+  return !verdict->allow || http->connect || reason_is_limit(verdict->reason) ||
+         verdict->reason == REASON_UPSTREAM_TLS || verdict->reason == REASON_CREDENTIAL_UNAVAILABLE;
+}
+
 /* host_text: how the client spelled a target that does not parse. */
 static void answer(struct http *http, const struct verdict *verdict, struct span host_text, unsigned status,
                    const char *cause)
@@ -122,6 +141,7 @@ static void answer(struct http *http, const struct verdict *verdict, struct span
     .port = http->has_host ? http->port : 0,
     .status = status,
     .cause = cause,
+    .fix = http->fix,
     .request = http->label.len ? &request : NULL,
     .close = http->close_client || http->connect || !http->request_body.done,
     .head_only = http->to_head,
@@ -129,8 +149,7 @@ static void answer(struct http *http, const struct verdict *verdict, struct span
   int r;
 
   denial_render(&denial, &out);
-  /* Of an answer to CONNECT programs show the status at most. */
-  if (!verdict->allow || http->connect || reason_is_limit(verdict->reason))
+  if (is_repeated(http, verdict))
     notify_denied(http->proxy->notify, &denial);
   http_record(http, verdict);
   r = buf_error(&out) ? buf_error(&out) : sock_send(&http->conn->client, buf_span(&out), false);
@@ -142,10 +161,18 @@ static void answer(struct http *http, const struct verdict *verdict, struct span
     await_head(http);
 }
 
+/* Nothing of the exchange has gone to the origin. */
+static bool is_unsent(const struct http *http)
+{
+  return http->state == HTTP_HEAD || http->state == HTTP_ASK || (http->state == HTTP_SECRET && !http->renewed);
+}
+
 void http_refuse(struct http *http, const struct verdict *verdict, unsigned status, const char *cause)
 {
-  sock_close(&http->origin, true);
-  http_drop(http, &http->origin_in, http->origin_in.len);
+  if (!is_unsent(http)) {
+    sock_close(&http->origin, true);
+    http_drop(http, &http->origin_in, http->origin_in.len);
+  }
   if (!http->response_begun) {
     answer(http, verdict, SPAN(""), status, cause);
     return;
@@ -178,31 +205,6 @@ void http_done(struct http *http)
 }
 
 /* HEAD. */
-
-static void on_reached(void *data, const struct reach_result *result)
-{
-  struct http *http = data;
-
-  http->reached = *result;
-  http->has_reached = true;
-  http_advance(http);
-}
-
-void http_reach(struct http *http)
-{
-  /* A new connection that closes unasked is the origin's answer: only a kept one may be stale. */
-  http->can_retry = false;
-  sock_close(&http->origin, false);
-  http_drop(http, &http->origin_in, http->origin_in.len);
-  http->has_reached = false;
-  http->state = HTTP_REACH;
-  loop_timer_stop(http->conn->timer);
-  if (http->parent)
-    reach_parent(http->proxy, http->parent, &http->verdict, on_reached, http, &http->reach);
-  else
-    reach_start(http->proxy, &http->host, http->port, !http->connect && !http->is_fixed, &http->verdict, on_reached,
-                http, &http->reach);
-}
 
 /* Judges a parsed request, whose head are the first len bytes of in, and sends it on its way. */
 static void begin_request(struct http *http, const struct http_head *head, size_t len)
@@ -244,7 +246,13 @@ void http_obey(struct http *http, const char *cause)
                        http_exchange_serves(http) && http->origin_route.has_addr ? &http->origin_route.addr : NULL);
   if (http->fixed.refused || !http->verdict.allow)
     answer(http, &http->verdict, SPAN(""), 0, cause);
-  else if (http_exchange_serves(http))
+  else
+    http_secret_allow(http);
+}
+
+void http_go_on(struct http *http)
+{
+  if (http_exchange_serves(http))
     http_exchange_begin(http);
   else
     http_reach(http);
@@ -280,7 +288,7 @@ static bool step_head(struct http *http)
   int r;
 
   /* A kept origin has nothing to say between requests but that it closes; bytes would answer a request to come. */
-  if (http->origin.readable)
+  if (sock_stirs(&http->origin))
     sock_close(&http->origin, false);
   if (sock_pending(client))
     return false;
@@ -302,43 +310,7 @@ static bool step_head(struct http *http)
   return r != 0 || http->state != HTTP_HEAD;
 }
 
-/* REACH. */
-
-static bool step_reach(struct http *http)
-{
-  const struct reach_result *result = &http->reached;
-  int r;
-
-  if (!http->has_reached)
-    return http_listen(http);
-  http->has_reached = false;
-  http->dialled = result->route.has_addr || result->route.upstream;
-  http->origin_route = result->route;
-  http->origin_parent = http->parent;
-  if (result->fd < 0) {
-    answer(http, &result->verdict, SPAN(""), 0, result->cause);
-    return true;
-  }
-  if (http->connect) {
-    http->state = HTTP_CONNECTED;
-    return true;
-  }
-  r = sock_open(&http->origin, http->proxy->loop, &http->proxy->budget, result->fd, on_ready, http);
-  if (r < 0) {
-    http_fail(http, REASON_LIMIT, strerror(-r));
-    return true;
-  }
-  http->verdict = result->verdict;
-  http->origin_host = http->host;
-  http->origin_port = http->port;
-  if (http->verdict.request_rule)
-    http_judge_request(http, result->route.has_addr ? &result->route.addr : NULL);
-  if (http->verdict.allow)
-    http_exchange_begin(http);
-  else
-    http_refuse(http, &http->verdict, 0, NULL);
-  return true;
-}
+/* CONNECTED. */
 
 /* Hands both ends to a tunnel. Frees http, and may end the connection. */
 static void become_tunnel(struct http *http)
@@ -375,8 +347,12 @@ static bool step(struct http *http)
     return step_head(http);
   case HTTP_ASK:
     return http_ask_step(http);
+  case HTTP_SECRET:
+    return http_listen(http);
   case HTTP_REACH:
-    return step_reach(http);
+    return http_reach_step(http);
+  case HTTP_SECURE:
+    return http_secure_step(http);
   case HTTP_EXCHANGE:
     return http_exchange_step(http);
   case HTTP_LINGER:
@@ -404,7 +380,9 @@ static bool wants_client(const struct http *http)
   case HTTP_HEAD:
     return !sock_pending(&http->conn->client);
   case HTTP_ASK:
+  case HTTP_SECRET:
   case HTTP_REACH:
+  case HTTP_SECURE:
     return http->in.len < LIMITS_HTTP_HEAD_BYTES;
   case HTTP_EXCHANGE:
     if (http->request_body.done)
@@ -460,6 +438,8 @@ static void expired(void *data)
     refuse_head(http, &http->fixed.refusal, 0, http->fixed.cause);
   else if (http->state == HTTP_HEAD && http->in.len)
     refuse_head(http, &late_head, 408, "the request head did not come in time");
+  else if (http->state == HTTP_SECURE)
+    http_fail(http, REASON_UPSTREAM_TLS, "it has not ended the handshake in time");
   else if (http->state == HTTP_EXCHANGE && silent < LIMITS_IDLE_MS)
     loop_timer_set(http->conn->timer, LIMITS_IDLE_MS - silent);
   else if (http->state == HTTP_EXCHANGE)
@@ -492,11 +472,13 @@ static void http_free(void *data)
   if (http->fixed.refused && !http->told)
     tell_unasked(http);
   ask_cancel(&http->waiter);
+  values_cancel(&http->values_waiter);
   reach_cancel(&http->reach);
   sock_close(&http->origin, false);
   relay_clear(&http->relay);
   http_drop(http, &http->in, http->in.len);
   http_drop(http, &http->origin_in, http->origin_in.len);
+  http_drop(http, &http->trailer, http->trailer.len);
   buf_free(&http->request);
   buf_free(&http->label);
   free(http);
@@ -516,6 +498,7 @@ static struct http *http_new(struct conn *conn)
   http->proxy = conn->proxy;
   http->in = (struct buf)BUF_INIT(LIMITS_HTTP_HEAD_BYTES);
   http->origin_in = (struct buf)BUF_INIT(LIMITS_HTTP_HEAD_BYTES);
+  http->trailer = (struct buf)BUF_INIT(2 * HTTP_BODY_TRAILER_MAX); /* the ends of its lines do not count */
   http->request = (struct buf)BUF_INIT(REQUEST_BYTES_MAX);
   http->label = (struct buf)BUF_INIT(2 * HTTP_LABEL_BYTES + 1);
   sock_init(&http->origin);

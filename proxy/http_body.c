@@ -5,7 +5,7 @@
 
 #include <errno.h>
 
-/* Where a chunked body stands. Each value names what the next byte has to be. */
+/* Where a chunked body stands. Each value names what the next byte has to be; from STEP_TRAILER on, of the trailer. */
 enum step {
   STEP_SIZE_FIRST, /* first digit of a chunk's size */
   STEP_SIZE, /* a digit, ';' or CR */
@@ -221,6 +221,7 @@ static int take_chunked(struct http_body *body, struct span bytes, size_t *ret_l
 {
   size_t at = 0;
 
+  body->trailer = 0;
   while (at < bytes.len && !body->done) {
     int r;
 
@@ -230,6 +231,7 @@ static int take_chunked(struct http_body *body, struct span bytes, size_t *ret_l
         body->step = STEP_DATA_CR;
       continue;
     }
+    body->trailer += body->step >= STEP_TRAILER;
     r = take_byte(body, bytes.ptr[at]);
     if (r < 0)
       return r;

@@ -30,6 +30,8 @@ struct http_body {
   unsigned step; /* CHUNKED: where in the framing, see http_body.c */
   unsigned digits; /* of this chunk's size */
   unsigned used; /* bytes of this chunk's extensions, then of the trailer */
+  size_t
+      trailer; /* CHUNKED: how many of the bytes taken last, at their end, are the trailer and the line that ends it */
   unsigned name_len;
   char name[20]; /* start of this trailer field's name, in lower case */
 };

@@ -100,12 +100,14 @@ void http_exchange_begin(struct http *http)
   http->origin_scan = (struct http_scan){ 0 };
   note_activity(http);
   loop_timer_set(http->conn->timer, LIMITS_IDLE_MS);
-  r = sock_send(&http->origin, buf_span(&http->request), more);
+  r = http->wanted ? http_secret_send(http, more) : sock_send(&http->origin, buf_span(&http->request), more);
+  if (r == -ECANCELED)
+    return;
   if (r == -ENOBUFS)
     http_fail(http, REASON_LIMIT, "the proxy's memory is used up");
   else if (r < 0)
     http->body_refused = true; /* the origin has closed: reading from it will tell */
-  if (!http->can_retry)
+  if (!http->can_retry && !http->wanted)
     buf_free(&http->request);
 }
 
@@ -226,6 +228,8 @@ static void take_final(struct http *http, const struct http_head *head, size_t l
 {
   bool endless = http->response_body.kind == HTTP_BODY_CLOSE;
 
+  if (head->status == 401 && http_secret_renew(http))
+    return;
   /* While nothing has gone to the client, a broken body can still be told. */
   if (!http_body_fits(&http->response_body, span_sub(buf_span(&http->origin_in), len, http->origin_in.len))) {
     http_fail(http, REASON_BAD_RESPONSE, "the framing of its body is broken");
@@ -262,6 +266,7 @@ static void fail_parent(struct http *http, unsigned status)
 
 static void take_response(struct http *http, size_t len)
 {
+  buf_autofree struct buf scrubbed = BUF_INIT(LIMITS_HTTP_HEAD_BYTES);
   struct http_head head;
   struct err err = ERR_INIT;
   int r = http_head_parse_response(span_sub(buf_span(&http->origin_in), 0, len), &err, &head);
@@ -272,6 +277,8 @@ static void take_response(struct http *http, size_t len)
     r = http_body_of_response(&head, http->to_head, &err, &http->response_body);
   if (r == 0 && http->old_client && http->response_body.kind == HTTP_BODY_CHUNKED)
     r = err_set(&err, EBADMSG, "it is chunked, which a client of HTTP/1.0 cannot read");
+  if (r == 0)
+    http_secret_scrub(http, &head, &scrubbed);
   if (r < 0)
     http_fail(http, REASON_BAD_RESPONSE, err.message);
   else if (is_of_parent(http, &head))
@@ -320,12 +327,18 @@ static bool read_response_head(struct http *http)
 static void send_response_body(struct http *http, struct span bytes)
 {
   size_t len = 0;
+  size_t plain;
+  int r;
 
   if (http_body_take(&http->response_body, bytes, &len) < 0) {
     http_fail(http, REASON_BAD_RESPONSE, NULL);
     return;
   }
-  if (sock_send(&http->conn->client, span_sub(bytes, 0, len), false) < 0) {
+  plain = len - http->response_body.trailer;
+  r = sock_send(&http->conn->client, span_sub(bytes, 0, plain), false);
+  if (r == 0 && plain < len)
+    r = http_secret_trailer(http, span_sub(bytes, plain, len - plain));
+  if (r < 0) {
     client_lost(http);
     return;
   }

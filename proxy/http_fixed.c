@@ -17,6 +17,8 @@ static bool is_same_host(const struct host *a, const struct host *b)
 /* An address was allowed as such: a name that is allowed by itself may come along. */
 static bool may_name(const struct http_fixed *fixed, const struct policy *policy, const struct host *host)
 {
+  if (fixed->tls)
+    return is_same_host(&fixed->name, host);
   if (is_same_host(&fixed->host, host) || (is_loopback(&fixed->host) && is_loopback(host)))
     return true;
   return fixed->host.kind == HOST_ADDR && host->kind == HOST_NAME && decide_target(policy, host, fixed->port).allow;
@@ -39,7 +41,7 @@ int http_fixed_check(const struct http_fixed *fixed, const struct policy *policy
                      struct err *err, struct http_target *ret_target)
 {
   const struct http_field *field = http_head_find(head, "host", NULL);
-  struct http_target target = { .host = fixed->host, .port = fixed->port, .path = head->target };
+  struct http_target target = { .host = fixed->host, .port = fixed->port, .path = head->target, .tls = fixed->tls };
   struct host named;
   int r;
 
@@ -51,7 +53,7 @@ int http_fixed_check(const struct http_fixed *fixed, const struct policy *policy
   if (span_equal(head->method, SPAN("CONNECT")))
     return err_set(err, EACCES, "CONNECT inside a tunnel");
   if (head->target.len && head->target.ptr[0] != '/' && !span_equal(head->target, SPAN("*"))) {
-    r = http_target_parse_absolute(head->target, err, &target);
+    r = http_target_parse_absolute(head->target, fixed->tls, err, &target);
     if (r == 0)
       r = check_named(fixed, policy, http_target_authority(head->target), "the request line", err, &named);
     if (r < 0)
@@ -72,7 +74,9 @@ int http_fixed_check(const struct http_fixed *fixed, const struct policy *policy
       target.host = named;
   }
   target.port = fixed->port;
-  if (fixed->host.kind != HOST_ADDR)
+  if (fixed->tls)
+    target.host = fixed->name;
+  else if (fixed->host.kind != HOST_ADDR)
     target.host = fixed->host;
   *ret_target = target;
   return 0;

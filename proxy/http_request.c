@@ -33,6 +33,7 @@ void http_request_note(struct http *http, const struct http_head *head, const st
   http->close_client = http->old_client || http_head_lists(head, "connection", SPAN("close")) ||
                        http_head_lists(head, "proxy-connection", SPAN("close"));
   http->parent = NULL;
+  http_secret_look(http, head);
   if (http->connect) {
     http->event = "connect";
     return;
@@ -60,7 +61,7 @@ int http_request_check(struct http *http, const struct http_head *head, struct e
   else if (http->connect)
     r = http_target_parse_authority(head->target, err, ret_target);
   else
-    r = http_target_parse_absolute(head->target, err, ret_target);
+    r = http_target_parse_absolute(head->target, false, err, ret_target);
   if (r == 0)
     stub_restore_name(http->proxy->stub, &ret_target->host);
   if (r == -EINVAL || r == -EACCES)

@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-#define HTTP_PORT 80
+#define ANY_PORT 80
 #define CONNECTION_ELEMENTS_MAX 32
 
 /* Fields of one hop, dropped whether Connection names them or not. */
@@ -56,7 +56,7 @@ int http_rewrite_check_request(const struct http_head *head, struct err *err)
   if (!field && head->minor > 0)
     return err_set(err, EBADMSG, "there is no Host header");
   /* It is not used, but a malformed one is a sign of something that another parser would read differently. */
-  if (field && field->value.len && host_parse_target(field->value, HTTP_PORT, &ignored, &host, &port) < 0)
+  if (field && field->value.len && host_parse_target(field->value, ANY_PORT, &ignored, &host, &port) < 0)
     return err_set(err, EBADMSG, "the Host header is not well formed");
   return check_connection(head, err);
 }
@@ -165,7 +165,7 @@ static void append_authority(const struct http_target *target, struct buf *out)
 {
   bool v6 = target->host.kind == HOST_ADDR && target->host.addr.family == ADDR_V6;
 
-  if (target->port != HTTP_PORT)
+  if (target->port != http_target_default_port(target->tls))
     host_print_target(&target->host, target->port, out);
   else
     buf_printf(out, "%s%s%s", v6 ? "[" : "", target->host.name, v6 ? "]" : "");

@@ -1,6 +1,6 @@
 /* http_state: the state of one client's HTTP connection; shared by http.c (answers, the life of the connection),
- * http_request.c (what a request asks for), http_judge.c (what may be reached) and http_exchange.c (an exchange with an
- * origin), and by nothing else. */
+ * http_request.c (what a request asks for), http_judge.c (what may be reached), http_secret.c (credentials),
+ * http_reach.c (reaching it) and http_exchange.c (an exchange with an origin), and by nothing else. */
 #ifndef SBX_PROXY_HTTP_STATE_H
 #define SBX_PROXY_HTTP_STATE_H
 
@@ -8,6 +8,7 @@
 #include "proxy/conn.h"
 #include "proxy/http_body.h"
 #include "proxy/http_fixed.h"
+#include "proxy/inject.h"
 #include "proxy/reach.h"
 #include "proxy/relay.h"
 
@@ -18,7 +19,9 @@
 enum http_state {
   HTTP_HEAD, /* read client for a request head; an origin kept from before may only be closed */
   HTTP_ASK, /* the user is asked; what the client sends meanwhile is kept */
+  HTTP_SECRET, /* values of credentials are fetched; the same, and a response that is to be judged waits in origin_in */
   HTTP_REACH, /* resolving and dialling go on; what the client sends meanwhile is kept */
+  HTTP_SECURE, /* TLS with an origin that was dialled anew; what the client sends meanwhile is kept */
   HTTP_EXCHANGE, /* client → origin: the request's body; origin → client: responses */
   HTTP_TUNNEL, /* after a 101: the relay owns both */
   HTTP_CONNECTED, /* the answer to a CONNECT is out: both sockets go to a tunnel of tunnel.h */
@@ -71,6 +74,16 @@ struct http {
   struct buf request; /* the rewritten head */
   struct buf label; /* method and path, for the audit */
   size_t method_len;
+  inject_set bound; /* credentials that are bound to the target */
+  inject_set wanted; /* whose values the request gets */
+  inject_set misused; /* whose placeholder stands where it may not */
+  inject_set concerned; /* one of these two, once the request has been allowed: for the audit */
+  uint64_t values_version; /* of those that were sent */
+  bool renewed; /* newer ones have been asked for */
+  size_t scrubbed; /* values that the origin has sent back */
+  struct buf trailer; /* of the response, as far as it has come */
+  struct values_waiter *values_waiter;
+  const char *fix; /* of a refusal, where the verdict does not say it; or NULL */
   struct ask_waiter *waiter;
   bool has_answer; /* of the user: verdict */
   struct reach *reach;
@@ -98,14 +111,39 @@ void http_record(struct http *http, const struct verdict *verdict);
 /* The response is complete: next request, or end. */
 void http_done(struct http *http);
 
-/* Resolves and dials the exchange's target. */
-void http_reach(struct http *http);
-
 /* Obeys the exchange's verdict. cause: of a refusal, or NULL. */
 void http_obey(struct http *http, const char *cause);
 
+/* The request may go, and there is all that it needs: over the connection that is open, or over a new one. */
+void http_go_on(struct http *http);
+
 /* Goes on with what there is to do. May free http. */
 void http_advance(struct http *http);
+
+/* http_secret.c */
+
+/* Notes which credentials a request is about. Its target is known. */
+void http_secret_look(struct http *http, const struct http_head *head);
+/* Goes on with a request that is allowed: refuses it where it misuses a placeholder, fetches values, http_go_on(). */
+void http_secret_allow(struct http *http);
+/* Sends the head of a request that wants values. As sock_send(); or -ECANCELED where the exchange is over. */
+int http_secret_send(struct http *http, bool more);
+/* Takes values out of a response's head. What takes their place lies in out, which is empty and has room for a whole
+ * head. */
+void http_secret_scrub(struct http *http, struct http_head *head, struct buf *out);
+/* Sends bytes of a response's trailer, scrubbed as a whole: what has come of it is kept up to its end. As
+ * sock_send(). */
+int http_secret_trailer(struct http *http, struct span bytes);
+/* A 401 has come. True where newer values are asked for, or the request is sent once more; else it is the answer. */
+bool http_secret_renew(struct http *http);
+
+/* http_reach.c */
+
+/* Resolves and dials the exchange's target, and goes on with the exchange. */
+void http_reach(struct http *http);
+/* What there is to do in HTTP_REACH and HTTP_SECURE. True when it did something. */
+bool http_reach_step(struct http *http);
+bool http_secure_step(struct http *http);
 
 /* http_judge.c */
 

@@ -66,6 +66,20 @@ static enum identity_answer look_at_tls(struct identity *identity, const struct 
   return r < 0 ? IDENTITY_REFUSE : judge_hello(identity, &hello, policy, host, port, err);
 }
 
+bool identity_name(struct span bytes, struct host *ret_host)
+{
+  char scratch[LIMITS_TLS_HELLO_BYTES];
+  struct tls_hello_scan scan = { .record = 0 };
+  struct tls_hello hello;
+  size_t len;
+
+  if (tls_hello_scan(&scan, bytes, NULL, &len) <= 0 ||
+      tls_hello_parse(span_sub(bytes, 0, len), scratch, NULL, &hello) < 0 || !hello.has_name)
+    return false;
+  *ret_host = hello.host;
+  return true;
+}
+
 bool identity_is_tls(struct span bytes)
 {
   return bytes.len && (unsigned char)bytes.ptr[0] == TLS_HANDSHAKE &&

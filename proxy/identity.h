@@ -38,6 +38,10 @@ struct identity {
 enum identity_answer identity_look(struct identity *identity, const struct policy *policy, const struct host *host,
                                    uint16_t port, struct span bytes, bool end, struct err *err);
 
+/* The name in a whole ClientHello that identity_look() has let pass. False, and *ret_host untouched, where it has
+ * none. */
+bool identity_name(struct span bytes, struct host *ret_host);
+
 /* Whether bytes begin as a TLS connection does. */
 bool identity_is_tls(struct span bytes);
 

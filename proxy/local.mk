@@ -1,4 +1,4 @@
-noinst_LIBRARIES += libproxy.a
+noinst_LIBRARIES += libproxy.a libproxytls.a
 libproxy_a_CPPFLAGS = $(AM_CPPFLAGS) $(UV_CFLAGS) $(CARES_CFLAGS)
 libproxy_a_SOURCES = \
   proxy/ask.c proxy/ask.h \
@@ -17,12 +17,19 @@ libproxy_a_SOURCES = \
   proxy/http_body.c proxy/http_body.h \
   proxy/http_exchange.c \
   proxy/http_request.c \
+  proxy/http_reach.c \
+  proxy/http_secret.c \
   proxy/http_fixed.c proxy/http_fixed.h \
   proxy/http_judge.c \
   proxy/http_head.c proxy/http_head.h \
   proxy/http_rewrite.c proxy/http_rewrite.h \
   proxy/http_target.c proxy/http_target.h \
   proxy/identity.c proxy/identity.h \
+  proxy/inject.c proxy/inject.h \
+  proxy/inject_find.c proxy/inject_find.h \
+  proxy/inject_look.c \
+  proxy/inject_place.c proxy/inject_place.h \
+  proxy/inject_scrub.c \
   proxy/inside.c proxy/inside.h \
   proxy/listener.c proxy/listener.h \
   proxy/loop.c proxy/loop.h \
@@ -45,9 +52,22 @@ libproxy_a_SOURCES = \
   proxy/stub.c proxy/stub.h \
   proxy/stub_tcp.c \
   proxy/tell.c proxy/tell.h \
+  proxy/terminator.h \
   proxy/tls_hello.c proxy/tls_hello.h \
-  proxy/tunnel.c proxy/tunnel.h
+  proxy/tunnel.c proxy/tunnel.h \
+  proxy/values.c proxy/values.h
 
-pkglibexec_PROGRAMS += sbx-proxy
-sbx_proxy_SOURCES = proxy/main.c
-sbx_proxy_LDADD = libproxy.a libpolicy.a libsys.a libbase.a $(UV_LIBS) $(CARES_LIBS) $(SECCOMP_LIBS) $(JSONC_LIBS)
+# What only sbx-proxy-tls has: a run without credentials does not load OpenSSL.
+libproxytls_a_CPPFLAGS = $(AM_CPPFLAGS) $(OPENSSL_CFLAGS)
+libproxytls_a_SOURCES = \
+  proxy/ca.c proxy/ca.h \
+  proxy/terminate.c \
+  proxy/tls.c proxy/tls.h
+
+proxy_libs = libproxy.a libpolicy.a libsys.a libbase.a $(UV_LIBS) $(CARES_LIBS) $(SECCOMP_LIBS) $(JSONC_LIBS)
+
+pkglibexec_PROGRAMS += sbx-proxy sbx-proxy-tls
+sbx_proxy_SOURCES = proxy/main.c proxy/no_terminator.c
+sbx_proxy_LDADD = $(proxy_libs)
+sbx_proxy_tls_SOURCES = proxy/main.c
+sbx_proxy_tls_LDADD = libproxytls.a $(proxy_libs) $(OPENSSL_LIBS)

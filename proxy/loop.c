@@ -3,11 +3,15 @@
 #include "base/mem.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <uv.h>
 
 struct loop {
   uv_loop_t uv;
+  uv_idle_t idle; /* runs while there is one to be told */
+  struct loop_io *again; /* to be told in the next turn */
+  struct loop_io *telling; /* the same, of this turn */
 };
 
 struct loop_io {
@@ -15,6 +19,9 @@ struct loop_io {
   void (*ready)(void *data, unsigned events);
   void *data;
   unsigned watched;
+  bool is_again; /* it is in the list of the loop */
+  struct loop_io *prev;
+  struct loop_io *next;
 };
 
 struct loop_timer {
@@ -37,6 +44,7 @@ int loop_new(struct err *err, struct loop **ret_loop)
     free(loop);
     return err_set_errno(err, -r, "loop: cannot start");
   }
+  uv_idle_init(&loop->uv, &loop->idle);
   *ret_loop = loop;
   return 0;
 }
@@ -45,6 +53,7 @@ void loop_free(struct loop *loop)
 {
   if (!loop)
     return;
+  uv_close((uv_handle_t *)&loop->idle, NULL);
   /* Lets the close callbacks run: in the first turn, or the second where a stop from outside the loop is left over. */
   for (int turn = 0; turn < 3; turn++) {
     if (uv_loop_close(&loop->uv) == 0) {
@@ -128,6 +137,54 @@ void loop_io_watch(struct loop_io *io, unsigned events)
     uv_poll_stop(&io->uv);
 }
 
+static void unlist(struct loop_io *io)
+{
+  struct loop *loop = (struct loop *)io->uv.loop;
+
+  if (!io->is_again)
+    return;
+  io->is_again = false;
+  if (io->prev)
+    io->prev->next = io->next;
+  else if (loop->telling == io)
+    loop->telling = io->next;
+  else
+    loop->again = io->next;
+  if (io->next)
+    io->next->prev = io->prev;
+}
+
+/* Any of them may be freed while another is told, and those that are listed meanwhile have to wait. */
+static void on_idle(uv_idle_t *handle)
+{
+  struct loop *loop = (struct loop *)handle->loop;
+
+  uv_idle_stop(handle);
+  loop->telling = loop->again;
+  loop->again = NULL;
+  while (loop->telling) {
+    struct loop_io *io = loop->telling;
+
+    unlist(io);
+    io->ready(io->data, LOOP_READ);
+  }
+}
+
+void loop_io_again(struct loop_io *io)
+{
+  struct loop *loop = (struct loop *)io->uv.loop;
+
+  if (io->is_again)
+    return;
+  io->is_again = true;
+  io->prev = NULL;
+  io->next = loop->again;
+  if (io->next)
+    io->next->prev = io;
+  loop->again = io;
+  uv_idle_start(&loop->idle, on_idle);
+}
+
 void loop_io_own(struct loop_io *io, void *data)
 {
   io->data = data;
@@ -137,6 +194,7 @@ void loop_io_free(struct loop_io **io)
 {
   if (!*io)
     return;
+  unlist(*io);
   uv_close((uv_handle_t *)&(*io)->uv, free_closed);
   *io = NULL;
 }

@@ -37,6 +37,8 @@ int loop_io_new(struct loop *loop, int fd, void (*ready)(void *data, unsigned ev
                 struct loop_io **ret_io);
 /* Sets what is waited for; 0 is nothing. Costs nothing when it does not change. */
 void loop_io_watch(struct loop_io *io, unsigned events);
+/* ready is told LOOP_READ in the next turn of the loop, whatever the system says: bytes wait above the descriptor. */
+void loop_io_again(struct loop_io *io);
 /* From now on ready is told other data. */
 void loop_io_own(struct loop_io *io, void *data);
 /* Stops and frees *io, and makes it NULL. NULL is fine. */

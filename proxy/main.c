@@ -4,11 +4,12 @@
  * main() calls the stages in order; nothing is read from the sandbox before the last of them is done.
  *
  *   1. confine_start      nothing of the caller is left but descriptors 0-3
- *   2. receive            START: the policy, the audit file, the listeners; PARENTS
+ *   2. receive            START: the policy, the audit file, the listeners; PARENTS; PLACEHOLDERS
  *   3. confine_rings      before libuv looks for io_uring
- *   4. set up             every file is read and every object made that needs the file system: policy, resolver, loop
+ *   4. set up             every file is read and every object made that needs the file system: policy, resolver, loop,
+ *                         and what terminates TLS in sbx-proxy-tls
  *   5. confine_privilege, confine_filter
- *   6. READY, and run     until sbx closes the control socket
+ *   6. CA and READY, run  until sbx closes the control socket
  */
 #include "config.h"
 
@@ -24,6 +25,8 @@
 #include "proxy/notify.h"
 #include "proxy/refused.h"
 #include "proxy/stub.h"
+#include "proxy/terminator.h"
+#include "proxy/values.h"
 #include "sys/control.h"
 #include "sys/scm.h"
 
@@ -55,6 +58,7 @@ static void read_control(struct program *program)
     uint32_t type;
     struct control_made made;
     struct control_answer answer;
+    struct control_secret secret;
   } message = { .type = 0 };
   int fds[2];
   size_t count = MEM_COUNT(fds);
@@ -72,6 +76,10 @@ static void read_control(struct program *program)
   }
   if ((size_t)n == sizeof message.answer && message.type == CONTROL_ANSWER)
     ask_answer(program->proxy.ask, &message.answer);
+  if ((size_t)n == sizeof message.secret && message.type == CONTROL_SECRET && program->proxy.values) {
+    values_answer(program->proxy.values, &message.secret);
+    mem_wipe(&message, sizeof message);
+  }
   for (size_t i = 0; i < count; i++)
     fd_close(&fds[i]);
 }
@@ -82,6 +90,8 @@ static void on_control(void *data, unsigned events)
 
   if (events & LOOP_WRITE) {
     inside_flush(program->proxy.inside);
+    if (program->proxy.values)
+      values_flush(program->proxy.values);
     if (notify_flush(program->proxy.notify) && program->ending)
       loop_stop(program->proxy.loop);
   }
@@ -151,6 +161,33 @@ static int read_policy(struct program *program, struct err *err)
   return 0;
 }
 
+/* Without it a target that a credential is bound to could only be refused: sbx has started the wrong program. */
+static int open_terminator(struct program *program, struct err *err)
+{
+  struct proxy *proxy = &program->proxy;
+
+  proxy->terminator = terminator_get();
+  if (proxy->terminator)
+    return proxy->terminator->open(program->policy, err, &proxy->terminator_data);
+  if (program->policy->credentials.count)
+    return err_set(err, EPROTO, "the policy has credentials, which are for " SBX_PROXY_TLS_NAME);
+  return 0;
+}
+
+static int receive_placeholders(struct program *program, struct err *err)
+{
+  struct control_placeholders placeholders = { .type = 0 };
+  size_t count = 0;
+  ssize_t n;
+
+  if (!program->policy->credentials.count)
+    return 0;
+  n = scm_recv(CONTROL_FD, &placeholders, sizeof placeholders, NULL, &count);
+  if (n != (ssize_t)sizeof placeholders || placeholders.type != CONTROL_PLACEHOLDERS)
+    return err_set(err, EPROTO, "control: there is no well-formed PLACEHOLDERS");
+  return values_new(&program->proxy, &placeholders, err, &program->proxy.values);
+}
+
 static int open_listeners(struct program *program, struct err *err)
 {
   for (size_t i = 0; i < program->start.front_count; i++) {
@@ -192,6 +229,10 @@ static int set_up(struct program *program, struct err *err)
   struct proxy *proxy = &program->proxy;
   int r = read_policy(program, err);
 
+  if (r == 0)
+    r = open_terminator(program, err);
+  if (r == 0)
+    r = receive_placeholders(program, err);
   proxy->control = CONTROL_FD;
   proxy->budget.max = LIMITS_PROXY_BYTES;
   splice_open(&proxy->splice);
@@ -267,13 +308,29 @@ static void tell_the_rest(struct program *program)
   loop_timer_free(&patience);
 }
 
+static bool tell_ca(const struct proxy *proxy)
+{
+  struct control_ca message = { .type = CONTROL_CA };
+  struct span pem;
+
+  if (!proxy->terminator)
+    return true;
+  pem = proxy->terminator->certificate(proxy->terminator_data);
+  message.len = (uint32_t)pem.len;
+  memcpy(message.pem, pem.ptr, pem.len);
+  return send(CONTROL_FD, &message, sizeof message, MSG_NOSIGNAL) == (ssize_t)sizeof message;
+}
+
 static void run(struct program *program)
 {
   uint32_t ready = CONTROL_READY;
 
   loop_io_watch(program->proxy.control_io, LOOP_READ);
-  if (send(CONTROL_FD, &ready, sizeof ready, MSG_NOSIGNAL) == (ssize_t)sizeof ready)
+  if (tell_ca(&program->proxy) && send(CONTROL_FD, &ready, sizeof ready, MSG_NOSIGNAL) == (ssize_t)sizeof ready) {
+    if (program->proxy.terminator)
+      program->proxy.terminator->warm(program->proxy.terminator_data);
     loop_run(program->proxy.loop);
+  }
   refused_drain(&program->proxy);
   conn_end_all(&program->proxy);
   stub_end_clients(&program->proxy);
@@ -296,6 +353,9 @@ static void program_free(struct program *program)
   loop_free(program->proxy.loop);
   ask_free(program->proxy.ask);
   notify_free(program->proxy.notify);
+  values_free(program->proxy.values);
+  if (program->proxy.terminator)
+    program->proxy.terminator->close(program->proxy.terminator_data);
   policy_free(program->policy);
   for (size_t i = 0; i < program->fd_count; i++)
     fd_close(&program->fds[i]);

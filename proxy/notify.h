@@ -31,6 +31,7 @@ void notify_end(struct notify *notify, uint64_t unaudited, uint64_t unread);
 enum notify_waiter {
   NOTIFY_DENIALS = 1,
   NOTIFY_WISHES = 2, /* inside.h */
+  NOTIFY_WANTS = 4, /* values.h */
 };
 void notify_await_room(struct proxy *proxy, enum notify_waiter who, bool waits);
 

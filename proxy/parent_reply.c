@@ -1,5 +1,6 @@
 #include "proxy/parent_reply.h"
 
+#include "base/base64.h"
 #include "proxy/http_head.h"
 
 #include <errno.h>
@@ -11,39 +12,19 @@
 #define SOCKS_NO_METHOD 0xff
 #define LOGIN_VERSION 1
 
-static void append_base64(struct span bytes, struct buf *out)
-{
-  static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
-  for (size_t i = 0; i < bytes.len; i += 3) {
-    size_t left = bytes.len - i;
-    unsigned group = (unsigned)(unsigned char)bytes.ptr[i] << 16;
-
-    if (left > 1)
-      group |= (unsigned)(unsigned char)bytes.ptr[i + 1] << 8;
-    if (left > 2)
-      group |= (unsigned char)bytes.ptr[i + 2];
-    buf_append_byte(out, digits[group >> 18]);
-    buf_append_byte(out, digits[group >> 12 & 63]);
-    buf_append_byte(out, left > 1 ? digits[group >> 6 & 63] : '=');
-    buf_append_byte(out, left > 2 ? digits[group & 63] : '=');
-  }
-}
-
 void parent_append_authorization(const struct upstream *upstream, struct buf *out)
 {
-  buf_autofree struct buf login = BUF_INIT(2 * UPSTREAM_WORD_BYTES + 1);
+  buf_autowipe struct buf login = BUF_INIT(2 * UPSTREAM_WORD_BYTES + 1);
 
   if (!upstream->has_login)
     return;
+  buf_reserve(&login, 2 * UPSTREAM_WORD_BYTES + 1);
   buf_append_str(&login, upstream->user);
   buf_append_byte(&login, ':');
   buf_append_str(&login, upstream->password);
   buf_append_str(out, "Proxy-Authorization: Basic ");
-  append_base64(buf_span(&login), out);
+  base64_append(buf_span(&login), out);
   buf_append_str(out, "\r\n");
-  if (login.data)
-    mem_wipe(login.data, login.len);
 }
 
 void parent_append_connect(const struct upstream *upstream, const struct host *host, uint16_t port, struct buf *out)

@@ -18,6 +18,9 @@ struct refused;
 struct notify;
 struct stub;
 struct stub_client;
+struct terminator;
+struct terminator_data;
+struct values;
 
 struct proxy {
   struct loop *loop;
@@ -36,6 +39,9 @@ struct proxy {
   struct refused *refused; /* hears of what the kernel refuses */
   size_t listener_max; /* that the proxy may ask for */
   struct inside *inside; /* makes more listeners */
+  const struct terminator *terminator; /* terminates TLS; NULL: nothing does */
+  struct terminator_data *terminator_data;
+  struct values *values; /* of credentials; NULL: the policy has none */
   struct stub *stub;
   struct stub_client *stub_clients; /* of the stub over TCP */
   size_t stub_client_count;

@@ -54,7 +54,7 @@ static ssize_t copy(struct relay *relay, struct sock *from, struct sock *to)
   if (n <= 0)
     return n;
   send_on(relay, to, (struct span){ .ptr = proxy->scratch, .len = (size_t)n });
-  if ((size_t)n == sizeof proxy->scratch)
+  if ((size_t)n == sizeof proxy->scratch && !from->layer && !to->layer)
     from->bulk = sizeof proxy->scratch;
   return n;
 }

@@ -1,6 +1,7 @@
 #include "proxy/sock.h"
 
 #include "base/fd.h"
+#include "base/mem.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -31,10 +32,14 @@ size_t sock_pending(const struct sock *sock)
   return sock->queue.len - sock->queue_sent;
 }
 
+/* What was to be encrypted may be a secret. */
 static void drop_queue(struct sock *sock)
 {
   budget_give(sock->budget, sock_pending(sock));
-  buf_free(&sock->queue);
+  if (sock->layer)
+    buf_wipe(&sock->queue);
+  else
+    buf_free(&sock->queue);
   sock->queue_sent = 0;
 }
 
@@ -45,23 +50,45 @@ static int fail(struct sock *sock, int error)
   return -error;
 }
 
+/* One call. The count, or -errno. */
+static ssize_t send_some(const struct sock *sock, struct span bytes, bool more)
+{
+  ssize_t n;
+
+  if (sock->layer)
+    return sock->layer->send(sock->layer_data, bytes);
+  do
+    n = send(sock->fd, bytes.ptr, bytes.len, MSG_NOSIGNAL | MSG_DONTWAIT | (more ? MSG_MORE : 0));
+  while (n < 0 && errno == EINTR);
+  return n < 0 ? -errno : n;
+}
+
 /* Sends what the kernel takes. The count, or -errno with the error kept. */
 static ssize_t send_now(struct sock *sock, struct span bytes, bool more)
 {
   size_t sent = 0;
 
   while (sent < bytes.len) {
-    ssize_t n = send(sock->fd, bytes.ptr + sent, bytes.len - sent, MSG_NOSIGNAL | MSG_DONTWAIT | (more ? MSG_MORE : 0));
+    ssize_t n = send_some(sock, span_sub(bytes, sent, bytes.len), more);
 
-    if (n < 0 && errno == EINTR)
-      continue;
-    if (n < 0 && errno == EAGAIN)
+    if (n == -EAGAIN)
       break;
     if (n < 0)
-      return fail(sock, errno);
+      return fail(sock, (int)-n);
     sent += (size_t)n;
   }
   return (ssize_t)sent;
+}
+
+/* Our last byte is out. */
+static void announce_end(struct sock *sock)
+{
+  int r = sock->layer ? sock->layer->finish(sock->layer_data) : 0;
+
+  if (r == -EAGAIN)
+    return;
+  sock->finished = true;
+  shutdown(sock->fd, SHUT_WR);
 }
 
 static void flush_queue(struct sock *sock)
@@ -74,23 +101,38 @@ static void flush_queue(struct sock *sock)
   }
   if (n < 0 || sock_pending(sock) == 0)
     drop_queue(sock);
-  if (sock_pending(sock) == 0 && sock->finish && !sock->error)
-    shutdown(sock->fd, SHUT_WR);
+}
+
+/* Sends on what waits, and the end after it. */
+static void push(struct sock *sock)
+{
+  if (sock_pending(sock))
+    flush_queue(sock);
+  if (sock_pending(sock) == 0 && sock->finish && !sock->finished && !sock->error)
+    announce_end(sock);
 }
 
 static void watch(struct sock *sock)
 {
-  loop_io_watch(sock->io, (sock->reading ? LOOP_READ : 0) | (sock_pending(sock) ? LOOP_WRITE : 0));
+  bool ending = sock->finish && !sock->finished && !sock->error;
+  unsigned events = (sock->reading ? LOOP_READ : 0) | (sock_pending(sock) || ending ? LOOP_WRITE : 0);
+
+  if (sock->layer)
+    events |= sock->layer->waits(sock->layer_data);
+  if (sock->layer && sock->reading && sock->layer->holds(sock->layer_data))
+    loop_io_again(sock->io);
+  loop_io_watch(sock->io, events);
 }
 
 static void on_ready(void *data, unsigned events)
 {
   struct sock *sock = data;
 
-  if (events & LOOP_READ)
+  /* A layer may have waited for room to read on, and for bytes to send on. */
+  if ((events & LOOP_READ) || sock->layer)
     sock->readable = true;
-  if ((events & LOOP_WRITE) && sock_pending(sock)) {
-    flush_queue(sock);
+  if ((events & LOOP_WRITE) || sock->layer) {
+    push(sock);
     watch(sock);
   }
   sock->ready(sock->data);
@@ -116,6 +158,13 @@ int sock_open(struct sock *sock, struct loop *loop, struct budget *budget, int f
   return 0;
 }
 
+void sock_set_layer(struct sock *sock, const struct sock_layer *layer, void *data)
+{
+  sock->layer = layer;
+  sock->layer_data = data;
+  sock->bulk = 0;
+}
+
 void sock_own(struct sock *sock, void (*ready)(void *data), void *data)
 {
   sock->ready = ready;
@@ -139,20 +188,24 @@ void sock_close(struct sock *sock, bool reset)
   if (reset)
     (void)setsockopt(sock->fd, SOL_SOCKET, SO_LINGER, &linger, sizeof linger);
   loop_io_free(&sock->io);
+  if (sock->layer && !reset && !sock->finished && !sock->error && sock_pending(sock) == 0)
+    (void)sock->layer->finish(sock->layer_data);
   fd_close(&sock->fd);
   drop_queue(sock);
+  if (sock->layer)
+    sock->layer->free(sock->layer_data);
   sock_init(sock);
 }
 
-/* What a read of size bytes has come to: n, or -1 and errno. */
+/* What a read of size bytes has come to: n, or -errno. */
 static ssize_t note_read(struct sock *sock, ssize_t n, size_t size)
 {
-  if (n < 0 && errno == EAGAIN) {
+  if (n == -EAGAIN) {
     sock->readable = false;
     return sock->error ? -sock->error : -EAGAIN;
   }
   if (n < 0)
-    return fail(sock, errno);
+    return fail(sock, (int)-n);
   if (n == 0)
     sock->eof = true;
   else if ((size_t)n < size)
@@ -168,16 +221,39 @@ static int may_read(const struct sock *sock)
   return sock->fd < 0 || (!sock->readable && !sock->error) ? -EAGAIN : 1;
 }
 
+static ssize_t recv_layer(struct sock *sock, char *bytes, size_t size)
+{
+  ssize_t n = sock->layer->recv(sock->layer_data, bytes, size);
+  unsigned waits = sock->layer->waits(sock->layer_data);
+
+  /* One record at a time: a whole one is the sign of more. */
+  n = note_read(sock, n, size < LIMITS_TLS_RECORD_BYTES ? size : LIMITS_TLS_RECORD_BYTES);
+  if (sock->layer->holds(sock->layer_data))
+    sock->readable = true;
+  if (n == -EAGAIN && waits)
+    watch(sock);
+  return n;
+}
+
 ssize_t sock_recv(struct sock *sock, char *bytes, size_t size)
 {
   ssize_t n = may_read(sock);
 
   if (n <= 0)
     return n;
+  if (sock->layer)
+    return recv_layer(sock, bytes, size);
   do
     n = recv(sock->fd, bytes, size, MSG_DONTWAIT);
   while (n < 0 && errno == EINTR);
-  return note_read(sock, n, size);
+  return note_read(sock, n < 0 ? -errno : n, size);
+}
+
+bool sock_stirs(struct sock *sock)
+{
+  if (sock->readable && sock->layer && !sock->error)
+    sock->readable = sock->layer->peek(sock->layer_data);
+  return sock->readable;
 }
 
 ssize_t sock_splice_recv(struct sock *sock, int pipe, size_t size)
@@ -192,7 +268,7 @@ ssize_t sock_splice_recv(struct sock *sock, int pipe, size_t size)
   if (n == 0)
     return 0;
   /* Many small segments fill a pipe before its bytes do: having got less than asked for tells nothing, little does. */
-  return note_read(sock, n, LIMITS_RELAY_BYTES);
+  return note_read(sock, n < 0 ? -errno : n, LIMITS_RELAY_BYTES);
 }
 
 ssize_t sock_splice_send(struct sock *sock, int pipe, size_t size)
@@ -245,8 +321,10 @@ void sock_finish(struct sock *sock)
   if (sock->fd < 0 || sock->finish)
     return;
   sock->finish = true;
-  if (sock_pending(sock) == 0)
-    shutdown(sock->fd, SHUT_WR);
+  if (sock_pending(sock))
+    return;
+  push(sock);
+  watch(sock);
 }
 
 void sock_watch(struct sock *sock, bool reading)

@@ -3,6 +3,9 @@
  * Bytes are sent at once where the kernel takes them; the rest waits here, and the owner reads nothing more for this
  * end until sock_pending() is 0 again. So an end holds memory only while its peer is slower than the other side, and
  * never more than SOCK_QUEUE_MAX; the sum over all ends is bounded by a budget.
+ *
+ * A layer may stand between an end's owner and its socket: TLS (tls.h). The owner sees the same stream of bytes, and
+ * the end that the peer has announced is the end of file; a socket that closes without is an error.
  */
 #ifndef SBX_PROXY_SOCK_H
 #define SBX_PROXY_SOCK_H
@@ -26,11 +29,30 @@ struct budget {
 bool budget_take(struct budget *budget, size_t bytes);
 void budget_give(struct budget *budget, size_t bytes);
 
+/* What the layer that data is does in place of recv(2), send(2) and shutdown(2). */
+struct sock_layer {
+  /* A count; of recv 0 at the announced end; -EAGAIN; or -errno. */
+  ssize_t (*recv)(void *data, char *bytes, size_t size);
+  ssize_t (*send)(void *data, struct span bytes); /* may have to be called with the same bytes again after -EAGAIN */
+  /* Announces the end of our direction. 0, -EAGAIN or -errno. */
+  int (*finish)(void *data);
+  /* Whether recv() would answer anything but -EAGAIN. */
+  bool (*peek)(void *data);
+  /* Whether it holds bytes to be read, of which the socket does not tell any more. */
+  bool (*holds)(const void *data);
+  /* LOOP_READ, LOOP_WRITE: what it waits for, whatever its owner waits for. */
+  unsigned (*waits)(const void *data);
+  void (*free)(void *data);
+};
+
 struct sock {
   int fd; /* -1: closed */
-  bool readable; /* the kernel may have bytes, or an end of file, for us */
+  const struct sock_layer *layer; /* NULL: none */
+  void *layer_data;
+  bool readable; /* there may be bytes, or an end of file, for us */
   bool eof; /* the peer has sent its last byte */
   bool finish; /* our last byte has been queued */
+  bool finished; /* and our end been announced */
   bool reading; /* the owner waits for bytes */
   size_t bulk; /* how much a relay moves of it at once by splice(2); 0: little comes, and is copied */
   int error; /* the first error of the socket, as a positive errno */
@@ -49,14 +71,17 @@ void sock_init(struct sock *sock);
 int sock_open(struct sock *sock, struct loop *loop, struct budget *budget, int fd, void (*ready)(void *data),
               void *data);
 
+/* Puts a layer on an open end of which nothing waits. The end owns it from here on. */
+void sock_set_layer(struct sock *sock, const struct sock_layer *layer, void *data);
+
 /* Hands the end to another owner. */
 void sock_own(struct sock *sock, void (*ready)(void *data), void *data);
 
 /* Moves an open end to another place; the old one is closed then, and the new one has another owner. */
 void sock_move(struct sock *from, void (*ready)(void *data), void *data, struct sock *to);
 
-/* Closes at once; queued bytes are lost. With reset the peer gets RST instead of an orderly end, so that it does not
- * take a cut stream for a whole one. */
+/* Closes at once; queued bytes are lost, and wiped where a layer was to encrypt them. With reset the peer gets RST
+ * instead of an orderly end, so that it does not take a cut stream for a whole one. */
 void sock_close(struct sock *sock, bool reset);
 
 /* Reads at most size bytes. Their count; 0 at the end of the stream (also set in eof); -EAGAIN when there is nothing
@@ -67,9 +92,13 @@ ssize_t sock_recv(struct sock *sock, char *bytes, size_t size);
  * queue or the budget is full; -errno (also set in error). */
 int sock_send(struct sock *sock, struct span bytes, bool more);
 
-/* The same two by splice(2), with a pipe in between (splice.h): bytes go to the pipe, or come from there. The first
- * returns what sock_recv() returns, but 0 may also be an urgent byte in front: sock_recv() tells. The second needs an
- * empty queue and queues nothing: it returns how many bytes the kernel has taken, or -errno (also set in error). */
+/* Whether something has come: bytes, an end, or an error. */
+bool sock_stirs(struct sock *sock);
+
+/* The same two by splice(2), with a pipe in between (splice.h), for ends without a layer: bytes go to the pipe, or come
+ * from there. The first returns what sock_recv() returns, but 0 may also be an urgent byte in front: sock_recv() tells.
+ * The second needs an empty queue and queues nothing: it returns how many bytes the kernel has taken, or -errno (also
+ * set in error). */
 ssize_t sock_splice_recv(struct sock *sock, int pipe, size_t size);
 ssize_t sock_splice_send(struct sock *sock, int pipe, size_t size);
 

@@ -3,6 +3,14 @@
 #include "base/clock.h"
 #include "proxy/notify.h"
 
+/* Whether the cause says more than the reason does. */
+static bool is_told(const struct tell *what)
+{
+  if (!what->verdict.allow)
+    return false;
+  return (what->route && what->route->upstream) || what->verdict.reason == REASON_CLIENT_TLS;
+}
+
 void tell(struct proxy *proxy, const struct tell *what)
 {
   const struct verdict *verdict = &what->verdict;
@@ -30,7 +38,7 @@ void tell(struct proxy *proxy, const struct tell *what)
     notify_denied(proxy->notify, &(struct denial){ .verdict = *verdict,
                                                    .host = what->host,
                                                    .port = what->port,
-                                                   .cause = record.upstream && verdict->allow ? what->cause : NULL });
+                                                   .cause = is_told(what) ? what->cause : NULL });
   audit_write(proxy->audit, &record);
 }
 

@@ -17,6 +17,9 @@
  *                                       has then taken what was nothing to us for a hello or a request, and both are
  *                                       reset before the client has a byte of it
  *
+ * Where a credential is bound to the target its ClientHello goes to the terminator (terminator.h), which takes over
+ * both ends; cleartext HTTP is judged as ever, and anything else is reset, since nothing but these may be sent there.
+ *
  * Where rules on methods or paths have a say (verdict.request_rule), only cleartext HTTP can be judged: TLS gets the
  * alert as soon as it shows, anything else and a line that does not end are reset.
  */
@@ -28,6 +31,7 @@
 #include "proxy/identity.h"
 #include "proxy/relay.h"
 #include "proxy/tell.h"
+#include "proxy/terminator.h"
 
 #include <stdlib.h>
 
@@ -41,6 +45,7 @@ struct tunnel {
   struct verdict verdict;
   struct route route;
   uint64_t begun_ns;
+  uint32_t bound; /* credentials that are bound to the target */
   struct identity identity;
   bool waiting; /* a part of the first bytes is there */
   bool tls;
@@ -50,6 +55,7 @@ struct tunnel {
   struct relay relay;
 };
 
+static const struct verdict not_terminated = { .allow = false, .reason = REASON_NOT_TERMINATED };
 static const struct verdict mismatch = { .allow = false, .reason = REASON_IDENTITY_MISMATCH };
 
 static void record(struct tunnel *tunnel, const struct verdict *verdict)
@@ -109,12 +115,63 @@ static void become_http(struct tunnel *tunnel, struct span bytes)
   tunnel_free(tunnel);
 }
 
+static void terminate(struct tunnel *tunnel, const struct host *name, struct span hello)
+{
+  const struct terminator *terminator = tunnel->proxy->terminator;
+  struct terminator_start start = { .fixed = { .host = tunnel->host,
+                                               .port = tunnel->port,
+                                               .tls = true,
+                                               .name = *name,
+                                               .via = tunnel->via,
+                                               .route = tunnel->route },
+                                    .method = tunnel->method,
+                                    .verdict = tunnel->verdict,
+                                    .begun_ns = tunnel->begun_ns };
+
+  if (tunnel->verdict.asked == DECIDE_ASKED_ONCE)
+    start.fixed.once = tunnel->verdict;
+  tunnel->told = true; /* by who terminates it */
+  conn_serve(tunnel->conn, NULL, NULL);
+  terminator->start(tunnel->conn, &start, &tunnel->origin, hello);
+  tunnel_free(tunnel);
+}
+
+/* A whole ClientHello that names the target, or comes to an address that was allowed as such with a name that is
+ * allowed: by that name it may be bound too. */
+static enum relay_look take_hello(struct tunnel *tunnel, struct span hello)
+{
+  struct host name = tunnel->host;
+  uint32_t bound;
+
+  identity_name(hello, &name);
+  bound = decide_bound(tunnel->proxy->policy, &name, tunnel->port);
+  if (!bound && !tunnel->bound) {
+    tunnel->named = true;
+    loop_timer_set(tunnel->conn->timer, LIMITS_IDLE_MS);
+    return RELAY_PASS;
+  }
+  /* Whatever it is that keeps it from being terminated: it must not pass as it is (F81). */
+  if (bound && tunnel->proxy->terminator && !tunnel->relay.passed && !tunnel->relay.down && !tunnel->origin.eof)
+    terminate(tunnel, &name, hello);
+  else
+    refuse(tunnel, &not_terminated);
+  return RELAY_GONE;
+}
+
+/* What becomes of what is no cleartext HTTP. */
+static struct verdict judge_opaque(const struct tunnel *tunnel)
+{
+  if (!tunnel->bound)
+    return decide_opaque(&tunnel->verdict, tunnel->tls);
+  return tunnel->tls ? tunnel->verdict : not_terminated;
+}
+
 static void wait_for_more(struct tunnel *tunnel)
 {
   if (tunnel->waiting)
     return;
   tunnel->waiting = true;
-  loop_timer_set(tunnel->conn->timer, tunnel->tls || tunnel->verdict.request_rule ? LIMITS_HEAD_MS : LIMITS_FIRST_MS);
+  loop_timer_set(tunnel->conn->timer, tunnel->tls || !judge_opaque(tunnel).allow ? LIMITS_HEAD_MS : LIMITS_FIRST_MS);
 }
 
 static enum relay_look look(void *data, struct span bytes, bool end)
@@ -124,7 +181,7 @@ static enum relay_look look(void *data, struct span bytes, bool end)
   struct verdict opaque;
 
   tunnel->tls = identity_is_tls(bytes);
-  opaque = decide_opaque(&tunnel->verdict, tunnel->tls);
+  opaque = judge_opaque(tunnel);
   if (tunnel->tls && !opaque.allow) {
     refuse(tunnel, &opaque);
     return RELAY_GONE;
@@ -146,7 +203,8 @@ static enum relay_look look(void *data, struct span bytes, bool end)
       refuse(tunnel, &opaque);
       return RELAY_GONE;
     }
-    tunnel->named = tunnel->tls;
+    if (tunnel->tls)
+      return take_hello(tunnel, bytes);
     loop_timer_set(tunnel->conn->timer, LIMITS_IDLE_MS);
     return RELAY_PASS;
   case IDENTITY_HTTP:
@@ -185,7 +243,7 @@ static void expired(void *data)
   struct tunnel *tunnel = data;
   uint64_t left = relay_time_left(&tunnel->relay);
   bool judging = tunnel->relay.look && tunnel->waiting && !tunnel->relay.passed;
-  struct verdict opaque = decide_opaque(&tunnel->verdict, tunnel->tls);
+  struct verdict opaque = judge_opaque(tunnel);
 
   if (judging && (tunnel->tls || !opaque.allow)) {
     refuse(tunnel, opaque.allow ? &mismatch : &opaque);
@@ -217,6 +275,7 @@ void tunnel_start(struct conn *conn, const struct tunnel_start *start)
   tunnel->method = start->method;
   tunnel->host = start->host;
   tunnel->port = start->port;
+  tunnel->bound = start->blind ? 0 : decide_bound(conn->proxy->policy, &start->host, start->port);
   tunnel->verdict = start->verdict;
   tunnel->route = start->route;
   tunnel->begun_ns = start->begun_ns;

@@ -1,8 +1,8 @@
 # bash completion for sbx. tests/lint/completions.py holds the words against `sbx COMMAND --help`.
 
-_sbx_commands='run shell check show why log learn doctor trust init'
+_sbx_commands='run shell check show why log learn credential doctor trust init'
 _sbx_policy_options='--policy --profile --workspace --allow --deny --network --forward --publish --read --write --hide
-  --unprotect --home --unix-socket --env --syscalls --memory --cpus --pids --timeout --audit -q --quiet -v --verbose'
+  --unprotect --home --unix-socket --credential --env --syscalls --memory --cpus --pids --timeout --audit -q --quiet -v --verbose'
 
 _sbx_options_of()
 {
@@ -12,6 +12,7 @@ _sbx_options_of()
   learn) printf '%s ' "$_sbx_policy_options" --fd --engine --summary --hosts-only -o --output --help ;;
   check) printf '%s ' "$_sbx_policy_options" --json --help ;;
   show) printf '%s ' "$_sbx_policy_options" --plan --json --help ;;
+  credential) printf '%s ' list test "$_sbx_policy_options" --help ;;
   why) printf '%s ' "$_sbx_policy_options" -X --method --json --help ;;
   trust | init) printf '%s ' --workspace -q --quiet -v --verbose --help ;;
   log) printf '%s ' -f --follow --json --help ;;
@@ -31,6 +32,7 @@ _sbx_value()
   --profile)
     mapfile -t COMPREPLY < <(compgen -W 'default strict offline git node python rust go' -- "$cur")
     ;;
+  --credential) mapfile -t COMPREPLY < <(compgen -W 'github anthropic openai npm pypi gcp' -- "$cur") ;;
   --network) mapfile -t COMPREPLY < <(compgen -W 'proxy none host' -- "$cur") ;;
   --home) mapfile -t COMPREPLY < <(compgen -W 'private tmpfs host' -- "$cur") ;;
   --syscalls) mapfile -t COMPREPLY < <(compgen -W 'nesting ptrace i386' -- "$cur") ;;

@@ -1,7 +1,7 @@
 # fish completion for sbx. tests/lint/completions.py holds the words against `sbx COMMAND --help`.
 
-set -l commands run shell check show why log learn doctor trust init
-set -l policy '__fish_seen_subcommand_from run shell check show why learn'
+set -l commands run shell check show why log learn credential doctor trust init
+set -l policy '__fish_seen_subcommand_from run shell check show why learn credential'
 set -l start '__fish_seen_subcommand_from run shell learn'
 set -l run '__fish_seen_subcommand_from run shell'
 
@@ -13,6 +13,7 @@ complete -c sbx -n "not __fish_seen_subcommand_from $commands" -a show -d 'Print
 complete -c sbx -n "not __fish_seen_subcommand_from $commands" -a why -d 'Say whether a target is allowed, and why'
 complete -c sbx -n "not __fish_seen_subcommand_from $commands" -a log -d 'Print the audit'
 complete -c sbx -n "not __fish_seen_subcommand_from $commands" -a learn -d 'Run a command and print the policy that it needs'
+complete -c sbx -n "not __fish_seen_subcommand_from $commands" -a credential -d 'Say which logins a run has, or try one'
 complete -c sbx -n "not __fish_seen_subcommand_from $commands" -a doctor -d 'Check this machine'
 complete -c sbx -n "not __fish_seen_subcommand_from $commands" -a trust -d 'Accept the policy of a workspace'
 complete -c sbx -n "not __fish_seen_subcommand_from $commands" -a init -d 'Write a first policy'
@@ -30,6 +31,7 @@ complete -c sbx -n "$policy" -l write -r -F -d 'Show a path writable'
 complete -c sbx -n "$policy" -l hide -r -F -d 'Hide a path'
 complete -c sbx -n "$policy" -l unprotect -r -F -d 'Lift the protection of a path'
 complete -c sbx -n "$policy" -l home -x -a 'private tmpfs host' -d 'Choose the home directory'
+complete -c sbx -n "$policy" -l credential -x -a 'github anthropic openai npm pypi gcp' -d 'Let the command use a login that it never sees'
 complete -c sbx -n "$policy" -l unix-socket -r -F -d 'Let a socket of the host be connected to'
 complete -c sbx -n "$policy" -l env -x -a '(set -xn)' -d 'Pass or set a variable'
 complete -c sbx -n "$policy" -l syscalls -x -a 'nesting ptrace i386' -d 'Let a group of system calls through'
@@ -44,8 +46,8 @@ complete -c sbx -n "$start" -l engine -x -a 'auto bwrap' -d 'Choose what makes t
 complete -c sbx -n "$policy" -l audit -r -F -d 'Choose where the audit is written'
 complete -c sbx -n "$start" -l summary -x -a 'auto always never' -d 'Choose when to say what was denied'
 complete -c sbx -n "$run" -l dry-run -d 'Print what would be done'
-complete -c sbx -n '__fish_seen_subcommand_from run shell check show why learn trust init' -s q -l quiet -d 'Say only errors'
-complete -c sbx -n '__fish_seen_subcommand_from run shell check show why learn trust init' -s v -l verbose -d 'Say more'
+complete -c sbx -n '__fish_seen_subcommand_from run shell check show why learn credential trust init' -s q -l quiet -d 'Say only errors'
+complete -c sbx -n '__fish_seen_subcommand_from run shell check show why learn credential trust init' -s v -l verbose -d 'Say more'
 complete -c sbx -n "$start" -a '(__fish_complete_subcommand)'
 
 complete -c sbx -n '__fish_seen_subcommand_from show' -l plan -d 'Print the plan'
@@ -54,6 +56,7 @@ complete -c sbx -n '__fish_seen_subcommand_from learn' -s o -l output -r -F -d '
 complete -c sbx -n '__fish_seen_subcommand_from why' -s X -l method -x -a 'GET HEAD POST PUT PATCH DELETE OPTIONS' -d 'Ask about a request with this method'
 complete -c sbx -n '__fish_seen_subcommand_from log' -s f -l follow -d 'Go on printing'
 complete -c sbx -n '__fish_seen_subcommand_from run check show why log doctor' -l json -d 'Print JSON'
+complete -c sbx -n '__fish_seen_subcommand_from credential' -a 'list test'
 complete -c sbx -n '__fish_seen_subcommand_from check' -F
 complete -c sbx -n '__fish_seen_subcommand_from trust init' -l workspace -x -a '(__fish_complete_directories)'
 complete -c sbx -l help -d 'Print help'

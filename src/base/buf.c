@@ -11,8 +11,9 @@ void buf_free(struct buf *buf)
   *buf = (struct buf)BUF_INIT(buf->max);
 }
 
-/* Makes room for more bytes and the NUL; marks the buffer and returns false where it cannot. */
-static bool reserve(struct buf *buf, size_t more)
+/* Makes room for more bytes and the NUL, for no more or, where more is to come, for twice what there was; marks the
+ * buffer and returns false where it cannot. */
+static bool reserve(struct buf *buf, size_t more, bool exactly)
 {
   size_t need;
   size_t cap;
@@ -27,7 +28,7 @@ static bool reserve(struct buf *buf, size_t more)
   need = buf->len + more + 1;
   if (need <= buf->cap)
     return true;
-  cap = buf->cap ? buf->cap : 64;
+  cap = exactly ? need : buf->cap ? buf->cap : 64;
   while (cap < need)
     cap *= 2;
   grown = realloc(buf->data, cap);
@@ -40,9 +41,21 @@ static bool reserve(struct buf *buf, size_t more)
   return true;
 }
 
+void buf_reserve(struct buf *buf, size_t count)
+{
+  (void)reserve(buf, count, true);
+}
+
+void buf_wipe(struct buf *buf)
+{
+  if (buf->data)
+    mem_wipe(buf->data, buf->cap);
+  buf_free(buf);
+}
+
 void buf_append(struct buf *buf, struct span bytes)
 {
-  if (!reserve(buf, bytes.len))
+  if (!reserve(buf, bytes.len, false))
     return;
   if (bytes.len)
     memcpy(buf->data + buf->len, bytes.ptr, bytes.len);
@@ -70,7 +83,7 @@ void buf_printf(struct buf *buf, const char *format, ...)
   va_end(args);
   if (len < 0 && !buf->error)
     buf->error = -E2BIG; /* longer than INT_MAX, which no ceiling here is */
-  if (len < 0 || !reserve(buf, (size_t)len))
+  if (len < 0 || !reserve(buf, (size_t)len, false))
     return;
   va_start(args, format);
   vsnprintf(buf->data + buf->len, (size_t)len + 1, format, args);

@@ -40,6 +40,14 @@ void buf_append_printable(struct buf *buf, struct span bytes);
  * escaped as \u00NN otherwise, so the result is always valid JSON. */
 void buf_append_json(struct buf *buf, struct span bytes);
 
+/* Makes room for count bytes more, so that appends up to there move nothing: for a secret, which a move would leave a
+ * copy of behind, and for spans into the buffer. Fails as an append of them would. */
+void buf_reserve(struct buf *buf, size_t count);
+
+/* Overwrites the contents, then as buf_free. */
+void buf_wipe(struct buf *buf);
+#define buf_autowipe MEM_CLEANUP(buf_wipe)
+
 /* Drops the first count bytes. */
 void buf_consume(struct buf *buf, size_t count);
 

@@ -25,6 +25,7 @@ int cmd_trust(const struct opts *opts, char *const *args);
 int cmd_why(const struct opts *opts, char *const *args);
 int cmd_log(const struct opts *opts, char *const *args);
 int cmd_doctor(const struct opts *opts, char *const *args);
+int cmd_credential(const struct opts *opts, char *const *args);
 int cmd_learn(const struct opts *opts, char *const *args);
 
 /* Starts what the plan says and waits for its end. The plan has been begun (planning_begin); unless it is finished
@@ -37,9 +38,9 @@ int cmd_start(const struct opts *opts, struct context *context, struct plan *pla
 void cmd_tell_plan(const struct plan *plan);
 int cmd_fail_plan(const struct err *err, bool about_command);
 
-/* Where sbx-proxy is: beside us, as in a build tree, else where it was installed, whether it is there or not.
- * 0 or -ENOMEM. Caller frees. */
-int cmd_find_proxy(char **ret_path);
+/* Where sbx-proxy is, or with tls sbx-proxy-tls: beside us, as in a build tree, else where it was installed, whether it
+ * is there or not. 0 or -ENOMEM. Caller frees. */
+int cmd_find_proxy(bool tls, char **ret_path);
 
 /* Prints a policy in the policy language. Returns the exit status. */
 int cmd_print_policy(const struct policy *policy);

@@ -117,6 +117,23 @@ static int add_named_file(struct context *context, const char *path, struct err 
   return r == 0 ? note_file(context, path, err) : r;
 }
 
+/* NAME=file:PATH with the path from where the user stands. NULL when memory is short. Caller frees. */
+static char *credential_value(const struct facts *facts, const char *value)
+{
+  static const char mark[] = "=file:";
+  const char *at = strchr(value, '=');
+  const char *path = at && strncmp(at, mark, strlen(mark)) == 0 ? at + strlen(mark) : "";
+  mem_autofree char *whole = NULL;
+  char *changed = NULL;
+
+  if (path[0] == '/' || path[0] == '~' || path[0] == '\0')
+    return mem_strndup(value, strlen(value));
+  whole = path_normalise(facts->cwd, path);
+  if (!whole || asprintf(&changed, "%.*s%s", (int)(path - value), value, whole) < 0)
+    return NULL;
+  return changed;
+}
+
 /* A path on the command line is meant from where the user stands, one in a file from the workspace. Patterns are always
  * the workspace's. NULL when memory is short. Caller frees. */
 static char *option_value(const struct facts *facts, const struct opts_setting *setting)
@@ -125,6 +142,8 @@ static char *option_value(const struct facts *facts, const struct opts_setting *
   bool path = key && (key->type == KEY_TYPE_PATH || key->type == KEY_TYPE_PATTERN || key->type == KEY_TYPE_FILE);
   const char *value = setting->value;
 
+  if (key && key->type == KEY_TYPE_CREDENTIAL)
+    return credential_value(facts, value);
   if (!path || value[0] == '/' || value[0] == '~' || value[0] == '\0' || strpbrk(value, "*?"))
     return mem_strndup(value, strlen(value));
   return path_normalise(facts->cwd, value);

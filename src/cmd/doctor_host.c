@@ -135,22 +135,26 @@ void doctor_check_name(struct doctor *doctor)
                found, doctor->self);
 }
 
-/* It is started as it is: without its control socket it says so and ends. */
-void doctor_check_proxy(struct doctor *doctor)
+/* It is started as it is: without its control socket it says so and ends. Only runs with credentials need the one with
+ * tls. */
+static void check_proxy(struct doctor *doctor, bool tls)
 {
+  const char *name = tls ? SBX_PROXY_TLS_NAME : SBX_PROXY_NAME;
+  enum doctor_status fault = tls ? DOCTOR_WARN : DOCTOR_FAIL;
   mem_autofree char *program = NULL;
-  char *const argv[] = { (char[]){ SBX_PROXY_NAME }, NULL };
+  mem_autofree char *own = mem_strndup(name, strlen(name));
+  char *const argv[] = { own, NULL };
   buf_autofree struct buf text = BUF_INIT(HOST_TEXT_BYTES);
   struct err err = ERR_INIT;
   int status = 0;
-  int r = cmd_find_proxy(&program);
+  int r = own ? cmd_find_proxy(tls, &program) : -ENOMEM;
 
   if (r < 0) {
     doctor->error = r;
     return;
   }
   if (access(program, X_OK) < 0) {
-    doctor_say(doctor, DOCTOR_FAIL, SBX_PROXY_NAME, NULL,
+    doctor_say(doctor, fault, name, NULL,
                "%s: %s; it belongs beside %s, or there: install both together (make install)", program, strerror(errno),
                doctor->self);
     return;
@@ -161,12 +165,19 @@ void doctor_check_proxy(struct doctor *doctor)
   if (r == -EINTR)
     return;
   if (r == 0 && WIFEXITED(status) && WEXITSTATUS(status) == EXIT_FAILURE)
-    doctor_say(doctor, DOCTOR_OK, SBX_PROXY_NAME, NULL, "%s can be run", program);
+    doctor_say(doctor, DOCTOR_OK, name, NULL, "%s can be run", program);
   else
-    doctor_say(doctor, DOCTOR_FAIL, SBX_PROXY_NAME, NULL, "%s cannot be run: %s", program,
+    doctor_say(doctor, fault, name, NULL, "%s cannot be run: %s", program,
                r < 0       ? err.message
                : text.data ? text.data
                            : "it died");
+}
+
+void doctor_check_proxy(struct doctor *doctor)
+{
+  check_proxy(doctor, false);
+  if (!doctor->error)
+    check_proxy(doctor, true);
 }
 
 /* Cuts path back to its nearest ancestor that exists. */

@@ -214,7 +214,7 @@ static int run(struct learn *learn, char *const *args)
 
   if (learn->context->policy->network == POLICY_NETWORK_HOST)
     log_line(LOG_NOTICE, "network.mode is \"host\": which hosts are reached cannot be learnt");
-  if (planning_begin(learn->context, args, &err, &plan) < 0 ||
+  if (planning_begin(learn->context, args, true, &err, &plan) < 0 ||
       planning_finish(learn->context, &err, &plan, &about_command) < 0)
     return cmd_fail_plan(&err, about_command);
   cmd_tell_plan(&plan);

@@ -1,9 +1,11 @@
 bin_PROGRAMS += sbx
 sbx_CPPFLAGS = $(AM_CPPFLAGS) \
   -DSBX_PROXY_PATH='"$(pkglibexecdir)/$(SBX_PROXY_NAME)"' \
+  -DSBX_PROXY_TLS_PATH='"$(pkglibexecdir)/$(SBX_PROXY_TLS_NAME)"' \
   -DSBX_APPARMOR_PATH='"$(pkgdatadir)/apparmor/sbx"'
 sbx_SOURCES = \
   src/cmd/cmd.h \
+  src/cmd/credential.c \
   src/cmd/context.c src/cmd/context.h \
   src/cmd/doctor.c src/cmd/doctor.h \
   src/cmd/doctor_attempt.c \

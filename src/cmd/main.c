@@ -20,6 +20,8 @@ static const struct cmd commands[] = {
   { "log", OPTS_FOR_LOG, "[options] [RUN|last]", "print what runs asked of the network", cmd_log },
   { "learn", OPTS_FOR_LEARN, "[options] [--] COMMAND [ARG]...", "run a command and print the policy that it needs",
     cmd_learn },
+  { "credential", OPTS_FOR_CREDENTIAL, "[options] list | test NAME", "say which logins a run has, or try one",
+    cmd_credential },
   { "doctor", OPTS_FOR_DOCTOR, "[--json] | attempt WAY [TARGET]", "check this machine, and whether sandboxes hold",
     cmd_doctor },
   { "trust", OPTS_FOR_TRUST, "[options]", "take .sbx.json, as it is now, as your own word", cmd_trust },
@@ -48,8 +50,8 @@ static int print_usage(void)
 
   buf_append_str(&text, SBX_NAME " runs a command with the files, network and system calls that a policy allows.\n\n");
   for (size_t i = 0; i < MEM_COUNT(commands); i++)
-    buf_printf(&text, "  " SBX_NAME " %-7s%-34s %s\n", commands[i].name, commands[i].usage, commands[i].help);
-  buf_append_str(&text, "  " SBX_NAME " --version                              print the version\n"
+    buf_printf(&text, "  " SBX_NAME " %-11s%-34s %s\n", commands[i].name, commands[i].usage, commands[i].help);
+  buf_append_str(&text, "  " SBX_NAME " --version                                     print the version\n"
                         "\n" SBX_NAME " COMMAND --help lists the options of a command. Manual: " SBX_NAME
                         "(1), " SBX_POLICY_PAGE "(5).\n");
   return cmd_print(&text);

@@ -13,7 +13,8 @@
 #define OPTS_FD "fd:" /* in front of the number of a descriptor */
 #define OPTS_SETTINGS_MAX 65536
 #define OPTS_SYSCALLS "syscalls." /* keys that one option sets, by the rest of their names */
-#define OPTS_POLICY (OPTS_FOR_RUN | OPTS_FOR_SHELL | OPTS_FOR_CHECK | OPTS_FOR_SHOW | OPTS_FOR_WHY | OPTS_FOR_LEARN)
+#define OPTS_POLICY \
+  (OPTS_FOR_RUN | OPTS_FOR_SHELL | OPTS_FOR_CHECK | OPTS_FOR_SHOW | OPTS_FOR_WHY | OPTS_FOR_LEARN | OPTS_FOR_CREDENTIAL)
 #define OPTS_START (OPTS_FOR_RUN | OPTS_FOR_SHELL | OPTS_FOR_LEARN)
 
 enum opts_id {
@@ -114,9 +115,8 @@ static const struct key *find_key(enum opts_command command, struct span name)
 
 static const char *name_of(enum opts_command command)
 {
-  static const char *const names[] = {
-    "run", "shell", "check", "show", "init", "trust", "doctor", "why", "log", "learn"
-  };
+  static const char *const names[] = { "run",    "shell", "check", "show",  "init",      "trust",
+                                       "doctor", "why",   "log",   "learn", "credential" };
 
   for (size_t i = 0; i < MEM_COUNT(names); i++) {
     if (command == 1U << i)

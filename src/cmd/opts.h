@@ -20,6 +20,7 @@ enum opts_command {
   OPTS_FOR_WHY = 1 << 7,
   OPTS_FOR_LOG = 1 << 8,
   OPTS_FOR_LEARN = 1 << 9,
+  OPTS_FOR_CREDENTIAL = 1 << 10,
 };
 
 #define OPTS_FDS_MAX 32

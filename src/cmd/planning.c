@@ -2,13 +2,28 @@
 
 #include "plan/build.h"
 #include "plan/check.h"
+#include "run/placeholder.h"
+#include "sys/path.h"
 
 #include <errno.h>
 
-int planning_begin(struct context *context, char *const *args, struct err *err, struct plan *plan)
+/* What only credentials want to know. */
+static int read_for_credentials(struct context *context, bool keep, struct err *err)
+{
+  struct facts *facts = &context->facts;
+  mem_autofree char *dir = path_join(facts->state_dir, "placeholders");
+  mem_autofree char *path = dir ? path_join(dir, strrchr(facts->private_home, '/')) : NULL;
+  int r = path ? facts_read_roots(err, facts) : err_set(err, ENOMEM, "out of memory");
+
+  return r < 0 ? r : placeholder_load(context->policy, path, keep, err, &facts->placeholders);
+}
+
+int planning_begin(struct context *context, char *const *args, bool keep, struct err *err, struct plan *plan)
 {
   int r = facts_read_files(err, &context->facts);
 
+  if (r == 0 && context->policy->credentials.count > 0)
+    r = read_for_credentials(context, keep, err);
   return r < 0 ? r : plan_begin(context->policy, &context->facts, args, err, plan);
 }
 
@@ -33,7 +48,7 @@ int planning_make(struct context *context, struct err *err, struct plan *plan)
 {
   static char *const no_command[] = { NULL };
   bool about_command;
-  int r = planning_begin(context, no_command, err, plan);
+  int r = planning_begin(context, no_command, false, err, plan);
 
   return r < 0 ? r : planning_finish(context, err, plan, &about_command);
 }

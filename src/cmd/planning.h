@@ -5,8 +5,9 @@
 #include "cmd/context.h"
 #include "plan/plan.h"
 
-/* Begins the plan (plan_begin). args: the command, NULL-terminated; empty for a plan without one. 0 or -errno. */
-int planning_begin(struct context *context, char *const *args, struct err *err, struct plan *plan);
+/* Begins the plan (plan_begin). args: the command, NULL-terminated; empty for a plan without one. keep: the plan is
+ * carried out, so placeholders that are made for it last. 0 or -errno. */
+int planning_begin(struct context *context, char *const *args, bool keep, struct err *err, struct plan *plan);
 
 /* Reads the paths, builds the rest of the plan and checks it.
  * 0 or -errno. *ret_command: the error is about the command itself (-ENOENT: not found, -EACCES: not executable). */

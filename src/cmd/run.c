@@ -17,8 +17,9 @@
 
 #define RUN_PLAN_TEXT_BYTES (16 * 1024 * 1024)
 
-int cmd_find_proxy(char **ret_path)
+int cmd_find_proxy(bool tls, char **ret_path)
 {
+  const char *installed = tls ? SBX_PROXY_TLS_PATH : SBX_PROXY_PATH;
   path_object_autofree struct path_object self = { .real = NULL };
   char link[4096];
   ssize_t len = readlink("/proc/self/exe", link, sizeof link - 1);
@@ -29,12 +30,12 @@ int cmd_find_proxy(char **ret_path)
     slash = strrchr(link, '/');
     if (slash)
       *slash = '\0';
-    *ret_path = path_join(link, SBX_PROXY_NAME);
+    *ret_path = path_join(link, tls ? SBX_PROXY_TLS_NAME : SBX_PROXY_NAME);
     if (*ret_path && access(*ret_path, X_OK) == 0)
       return 0;
     free(*ret_path);
   }
-  *ret_path = mem_strndup(SBX_PROXY_PATH, strlen(SBX_PROXY_PATH));
+  *ret_path = mem_strndup(installed, strlen(installed));
   return *ret_path ? 0 : -ENOMEM;
 }
 
@@ -117,7 +118,7 @@ static int check_surroundings(const struct opts *opts, const struct plan *plan, 
 
   if (r < 0)
     return r;
-  r = cmd_find_proxy(ret_proxy);
+  r = cmd_find_proxy(plan->tls, ret_proxy);
   if (r < 0)
     return err_set_errno(err, -r, "network: finding the proxy");
   if (plan->network == PLAN_NETWORK_PROXY && access(*ret_proxy, X_OK) < 0)
@@ -200,7 +201,7 @@ int cmd_run(const struct opts *opts, char *const *args)
   if (context_load(opts, &err, &context) < 0)
     return cmd_fail(&err);
   context_tell(&context);
-  if (planning_begin(&context, args, &err, &plan) < 0)
+  if (planning_begin(&context, args, !opts->dry_run, &err, &plan) < 0)
     return cmd_fail(&err);
   plan.ask = opts->ask != ASK_NOBODY;
   return opts->dry_run ? show_plan(opts, &context, &plan)

@@ -26,6 +26,9 @@ void why_say_rule(const char *text, const struct policy_origin *origin, struct w
   buf_append_str(&answer->place, origin->file ? origin->file : "built-in");
   if (origin->line)
     buf_printf(&answer->place, ":%u", origin->line);
+  /* Such a rule is not to be found there as it reads: a credential implies it. */
+  if (origin->json_path && strncmp(origin->json_path, "credentials.", strlen("credentials.")) == 0)
+    buf_printf(&answer->place, " (%s)", origin->json_path);
 }
 
 bool why_may_trust(const struct context *context)

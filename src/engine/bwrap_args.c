@@ -11,6 +11,7 @@ struct writer {
   size_t count; /* of options and values */
   const struct bwrap_fds *fds;
   size_t next_file; /* of fds->files */
+  size_t next_certified; /* of fds->certified */
   const char *closed_dir;
 };
 
@@ -54,10 +55,14 @@ static void arg_fd(struct writer *writer, const char *option, int fd)
 
 static int add_file(struct writer *writer, const struct plan_op *op)
 {
-  if (writer->next_file == writer->fds->file_count)
+  const struct bwrap_fds *fds = writer->fds;
+  int fd;
+
+  if (op->certified ? writer->next_certified == fds->certified_count : writer->next_file == fds->file_count)
     return -E2BIG;
+  fd = op->certified ? fds->certified[writer->next_certified++] : fds->files[writer->next_file++];
   arg_mode(writer, op->mode);
-  arg_fd(writer, op->kind == PLAN_COVER ? "--ro-bind-data" : "--file", writer->fds->files[writer->next_file++]);
+  arg_fd(writer, op->kind == PLAN_COVER ? "--ro-bind-data" : "--file", fd);
   arg(writer, op->target);
   return 0;
 }

@@ -48,6 +48,9 @@ static int set_frame(const struct policy *policy, const struct facts *facts, cha
                                        .pids = policy->pids,
                                        .timeout_ms = policy->timeout_ms };
   plan->data_max = facts->file_count + 1; /* and /etc/hosts */
+  plan->tls = plan->network == PLAN_NETWORK_PROXY && policy->credentials.count > 0;
+  if (plan->tls)
+    plan->certified_max = facts->root_count + 1; /* and the CA by itself */
   plan->workspace = mem_strndup(facts->workspace, strlen(facts->workspace));
   return plan->workspace ? r : -ENOMEM;
 }

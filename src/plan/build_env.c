@@ -117,6 +117,18 @@ static bool is_set(const struct plan *plan, struct span name)
   return false;
 }
 
+/* The value of a credential stays outside, whatever asks for it. */
+static bool is_source(const struct policy *policy, struct span name)
+{
+  for (size_t i = 0; i < policy->credentials.count; i++) {
+    const struct policy_source *source = &policy->credentials.items[i].source;
+
+    if (source->kind == POLICY_SOURCE_ENV && span_equal_str(name, source->words.items[0]))
+      return true;
+  }
+  return false;
+}
+
 /* Of a variable that the caller has twice the first counts, as in getenv(3). */
 static int pass_callers(const struct policy *policy, const struct facts *facts, struct plan *plan)
 {
@@ -127,7 +139,7 @@ static int pass_callers(const struct policy *policy, const struct facts *facts, 
 
     if (name.len == entry.len || name.len == 0)
       continue;
-    if (is_passed(policy, name) && !is_set(plan, name))
+    if (is_passed(policy, name) && !is_set(plan, name) && !is_source(policy, name))
       r = strv_add_span(&plan->env, entry);
     if (r < 0)
       return r;
@@ -135,13 +147,14 @@ static int pass_callers(const struct policy *policy, const struct facts *facts, 
   return 0;
 }
 
-static int name_left_out(const struct facts *facts, struct plan *plan)
+static int name_left_out(const struct policy *policy, const struct facts *facts, struct plan *plan)
 {
   for (size_t i = 0; i < facts->environment.count; i++) {
     struct span entry = span_of(facts->environment.items[i]);
     struct span name = span_sub(entry, 0, span_find(entry, '='));
 
-    if (name.len < entry.len && name.len && !is_set(plan, name) && strv_add_span(&plan->env_left_out, name) < 0)
+    if (name.len < entry.len && name.len && !is_set(plan, name) && !is_source(policy, name) &&
+        strv_add_span(&plan->env_left_out, name) < 0)
       return -ENOMEM;
   }
   return 0;
@@ -170,6 +183,46 @@ static int set_proxy(struct plan *plan)
     r = set(plan, "NO_PROXY", local);
   if (r == 0)
     r = set(plan, "NODE_USE_ENV_PROXY", "1");
+  return r;
+}
+
+static int set_placeholders(const struct policy *policy, const struct facts *facts, struct plan *plan)
+{
+  int r = 0;
+
+  for (size_t i = 0; i < policy->credentials.count && r == 0; i++) {
+    const struct strv *names = &policy->credentials.items[i].env;
+
+    if (i >= facts->placeholders.count)
+      return -EINVAL;
+    for (size_t j = 0; j < names->count && r == 0; j++)
+      r = set(plan, names->items[j], facts->placeholders.items[i]);
+  }
+  return r;
+}
+
+/* Where programs look for certificates that they trust (build_trust.c). Most variables replace the system's, and lead
+ * to the whole of them; two add to it. SSL_CERT_DIR stays as it is. */
+static int set_trust(struct plan *plan)
+{
+  static const char *const replacing[] = {
+    "SSL_CERT_FILE",           "CURL_CA_BUNDLE",
+    "REQUESTS_CA_BUNDLE",      "PIP_CERT",
+    "AWS_CA_BUNDLE",           "GIT_SSL_CAINFO",
+    "CARGO_HTTP_CAINFO",       "NIX_SSL_CERT_FILE",
+    "CODEX_CA_CERTIFICATE",    "CLOUDSDK_CORE_CUSTOM_CA_CERTS_FILE",
+    "HTTPLIB2_CA_CERTS",       "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH",
+    "PERL_LWP_SSL_CA_FILE",    "HEX_CACERTS_PATH",
+    "BUNDLE_SSL_CA_CERT",      "NPM_CONFIG_CAFILE",
+    "YARN_HTTPS_CA_FILE_PATH",
+  };
+  static const char *const adding[] = { "NODE_EXTRA_CA_CERTS", "DENO_CERT" };
+  int r = 0;
+
+  for (size_t i = 0; i < MEM_COUNT(replacing) && r == 0 && plan->bundle; i++)
+    r = set(plan, replacing[i], plan->bundle);
+  for (size_t i = 0; i < MEM_COUNT(adding) && r == 0; i++)
+    r = set(plan, adding[i], PLAN_CA);
   return r;
 }
 
@@ -213,14 +266,20 @@ int build_env(const struct policy *policy, const struct facts *facts, struct err
     r = set(plan, "SBX", "1");
   if (r == 0 && plan->network == PLAN_NETWORK_PROXY)
     r = set_proxy(plan);
+  if (r == 0 && plan->tls)
+    r = set_trust(plan);
+  if (r == 0)
+    r = set_placeholders(policy, facts, plan);
   for (size_t i = 0; i < policy->env_set.count && r == 0; i++)
     r = set(plan, policy->env_set.items[i].name, policy->env_set.items[i].value);
   if (r == 0)
-    r = name_left_out(facts, plan);
+    r = name_left_out(policy, facts, plan);
   if (r == 0)
     r = clean_path(plan);
   if (r == 0)
     strv_sort(&plan->env);
+  if (r == -EINVAL)
+    return err_set(err, EINVAL, "plan: the placeholders of the credentials were not made");
   return r < 0 ? OUT_OF_MEMORY(err) : 0;
 }
 

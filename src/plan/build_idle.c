@@ -14,9 +14,10 @@
 
 #define IDLE_MEMORY_BYTES (1024 * 1024) /* a small C program has more in its stack and heap alone */
 
+/* Not what --credential brings along. */
 static bool is_typed(const struct policy_origin *origin)
 {
-  return origin->file && strncmp(origin->file, "--", 2) == 0;
+  return origin->file && strncmp(origin->file, "--", 2) == 0 && strcmp(origin->file, "--credential") != 0;
 }
 
 static bool any_typed(const struct policy_rules *rules)
@@ -31,8 +32,15 @@ static bool any_typed(const struct policy_rules *rules)
 static int tell_network(const struct policy *policy, struct plan *plan)
 {
   bool allow = any_typed(&policy->allow);
+  bool credential = false;
   const char *option = allow ? "--allow" : any_typed(&policy->deny) ? "--deny" : NULL;
 
+  for (size_t i = 0; i < policy->credentials.count; i++)
+    credential |= policy->credentials.items[i].origin.line == 0;
+  if (policy->network == POLICY_NETWORK_NONE && credential &&
+      strv_add(&plan->warnings, "--credential: credentials have no effect, since network.mode is \"none\" here; add "
+                                "--network proxy, or leave it out") < 0)
+    return -ENOMEM;
   if (policy->network == POLICY_NETWORK_NONE && allow)
     return strv_add(&plan->warnings, "--allow: changes nothing, since network.mode is \"none\" here; add "
                                      "--network proxy, or leave it out");
@@ -41,6 +49,29 @@ static int tell_network(const struct policy *policy, struct plan *plan)
                      "%s: changes nothing, since network.mode is \"host\" here, which is not confined; leave out one "
                      "of the two",
                      option);
+  return 0;
+}
+
+/* What is not there cannot be masked, and may come to be where the command sees it. */
+static int tell_sources(const struct policy *policy, const struct facts *facts, struct plan *plan)
+{
+  for (size_t i = 0; i < policy->credentials.count; i++) {
+    const struct policy_credential *credential = &policy->credentials.items[i];
+    bool file = credential->source.kind == POLICY_SOURCE_FILE;
+    mem_autofree char *path = file ? facts_expand(facts, credential->source.words.items[0]) : NULL;
+    const struct fact_path *fact = path ? facts_path(facts, path) : NULL;
+    const struct plan_op *cover = path ? ops_covering(plan, path) : NULL;
+
+    if (file && !path)
+      return -ENOMEM;
+    if (fact && fact->error && cover && ops_is_bind(cover) && strcmp(cover->source, cover->target) == 0 &&
+        strv_addf(
+            &plan->warnings,
+            "credential %s: %s does not exist yet, so it is not hidden, and the command will see it when it does; "
+            "make it first, or put it where the sandbox shows nothing",
+            credential->name, path) < 0)
+      return -ENOMEM;
+  }
   return 0;
 }
 
@@ -150,6 +181,8 @@ int build_idle(const struct policy *policy, const struct facts *facts, struct er
 
   if (r == 0)
     r = tell_hide(policy, facts, plan);
+  if (r == 0)
+    r = tell_sources(policy, facts, plan);
   if (r == 0)
     r = tell_unprotect(policy, facts, plan);
   if (r == 0)

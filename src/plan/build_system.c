@@ -11,7 +11,9 @@
 
 #define OUT_OF_MEMORY(err) err_set((err), ENOMEM, "out of memory")
 
-static int add_system_tree(const struct facts *facts, const char *tree, struct err *err, struct plan *plan)
+/* A tree that a private directory would cover comes after it. */
+static int add_system_tree(const struct facts *facts, const char *tree, enum plan_stage stage, struct err *err,
+                           struct plan *plan)
 {
   const struct fact_path *fact = facts_path(facts, tree);
   const struct plan_op *op;
@@ -20,7 +22,7 @@ static int add_system_tree(const struct facts *facts, const char *tree, struct e
     return err_set(err, EINVAL, "plan: %s was not looked at", tree);
   if (fact->error)
     return 0;
-  op = ops_add(plan, PLAN_STAGE_SYSTEM, fact->link ? PLAN_SYMLINK : PLAN_BIND_RO, fact->real, tree, "system");
+  op = ops_add(plan, stage, fact->link ? PLAN_SYMLINK : PLAN_BIND_RO, fact->real, tree, "system");
   return op ? 0 : OUT_OF_MEMORY(err);
 }
 
@@ -154,7 +156,7 @@ int build_system(const struct policy *policy, const struct facts *facts, struct 
 
   for (const char *const *tree = view_system_trees(); *tree && r == 0; tree++) {
     if (!path_is_within(*tree, "/run") && !path_is_within(*tree, "/var"))
-      r = add_system_tree(facts, *tree, err, plan);
+      r = add_system_tree(facts, *tree, PLAN_STAGE_SYSTEM, err, plan);
   }
   if (r == 0)
     r = add_ssh(facts, err, plan);
@@ -166,7 +168,9 @@ int build_system(const struct policy *policy, const struct facts *facts, struct 
     r = add_private(facts, err, plan);
   for (const char *const *tree = view_system_trees(); *tree && r == 0; tree++) {
     if (path_is_within(*tree, "/run") || path_is_within(*tree, "/var"))
-      r = add_system_tree(facts, *tree, err, plan);
+      r = add_system_tree(facts, *tree, PLAN_STAGE_PRIVATE, err, plan);
   }
-  return r == 0 ? add_resolver(policy, facts, err, plan) : r;
+  if (r == 0)
+    r = add_resolver(policy, facts, err, plan);
+  return r == 0 ? build_trust(facts, err, plan) : r;
 }

@@ -23,6 +23,10 @@ void facts_free(struct facts *facts)
     free(facts->files[i].path);
     free(facts->files[i].text);
   }
+  for (size_t i = 0; i < facts->root_count; i++) {
+    free(facts->roots[i].real);
+    free(facts->roots[i].text);
+  }
   free(facts->paths);
   free(facts->files);
   free(facts->home);
@@ -34,6 +38,7 @@ void facts_free(struct facts *facts)
   free(facts->repository);
   free(facts->hosts);
   strv_free(&facts->environment);
+  strv_free(&facts->placeholders);
   strv_free(&facts->sockets);
   strv_free(&facts->hidden);
   strv_free(&facts->hide_idle);

@@ -29,6 +29,14 @@ struct fact_file {
   mode_t mode;
 };
 
+/* A file with the certificates that programs of the host trust. */
+struct fact_roots {
+  char *real; /* where the name leads that programs know it by */
+  char *text;
+};
+
+#define FACTS_ROOTS_MAX 4
+
 struct facts {
   uid_t uid;
   gid_t gid;
@@ -48,6 +56,9 @@ struct facts {
   struct fact_path *paths;
   size_t path_count;
   size_t path_cap;
+  struct fact_roots roots[FACTS_ROOTS_MAX];
+  size_t root_count;
+  struct strv placeholders; /* of the policy's credentials, in their order (run/placeholder.h) */
   char *hosts; /* the host's /etc/hosts, or NULL */
   struct fact_file *files; /* copies of small files that must belong to the user inside (F32) */
   size_t file_count;
@@ -66,6 +77,9 @@ int facts_read_caller(const char *workspace_option, struct err *err, struct fact
 
 /* Copies the small files that must belong to the user inside, and reads /etc/hosts. 0 or -errno. */
 int facts_read_files(struct err *err, struct facts *facts);
+
+/* Reads the files of trusted certificates that are there, each once. 0 or -ENOMEM. */
+int facts_read_roots(struct err *err, struct facts *facts);
 
 /* Looks at every path that the plan for this policy and this command may ask for.
  * path_variable  PATH as the command will have it

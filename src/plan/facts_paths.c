@@ -18,6 +18,7 @@
 #define FACTS_PROC_UNIX_BYTES (4 * 1024 * 1024)
 #define FACTS_COPY_BYTES (256 * 1024)
 #define FACTS_COPIES_MAX 64
+#define FACTS_ROOTS_BYTES (4 * 1024 * 1024)
 
 static int compare_paths(const void *a, const void *b)
 {
@@ -388,6 +389,45 @@ int facts_read_files(struct err *err, struct facts *facts)
   if (dir)
     closedir(dir);
   return r < 0 ? err_set_errno(err, -r, "reading ssh's configuration") : 0;
+}
+
+static bool has_roots(const struct facts *facts, const char *real)
+{
+  for (size_t i = 0; i < facts->root_count; i++) {
+    if (strcmp(facts->roots[i].real, real) == 0)
+      return true;
+  }
+  return false;
+}
+
+/* What cannot be read is not there for programs either. */
+static int read_roots(struct facts *facts, const char *name)
+{
+  path_object_autofree struct path_object object = { .real = NULL };
+  buf_autofree struct buf text = BUF_INIT(FACTS_ROOTS_BYTES);
+  struct fact_roots *roots = &facts->roots[facts->root_count];
+
+  if (path_resolve(name, &object) < 0 || !S_ISREG(object.mode) || has_roots(facts, object.real) ||
+      fd_read_file(AT_FDCWD, object.real, &text) < 0)
+    return 0;
+  facts->root_count++;
+  roots->real = mem_steal(object.real);
+  roots->text = buf_steal(&text);
+  return roots->text ? 0 : -ENOMEM;
+}
+
+/* The names that programs know it by: Debian's and others', Fedora's, openSUSE's, Alpine's. */
+int facts_read_roots(struct err *err, struct facts *facts)
+{
+  static const char *const names[FACTS_ROOTS_MAX] = { "/etc/ssl/certs/ca-certificates.crt",
+                                                      "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem",
+                                                      "/etc/ssl/cert.pem" };
+
+  for (size_t i = 0; i < MEM_COUNT(names); i++) {
+    if (read_roots(facts, names[i]) < 0)
+      return err_set(err, ENOMEM, "out of memory");
+  }
+  return 0;
 }
 
 /* The repository that a .git file (gitrepository-layout(5)) names: of a linked worktree the one that it belongs to. The

@@ -5,6 +5,7 @@ libplan_a_SOURCES = \
   src/plan/build_idle.c \
   src/plan/build_network.c \
   src/plan/build_publish.c \
+  src/plan/build_trust.c \
   src/plan/build_upstream.c \
   src/plan/build_protect.c \
   src/plan/build_system.c \

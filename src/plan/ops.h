@@ -30,6 +30,8 @@ bool ops_is_bind(const struct plan_op *op);
 
 /* Stages, each appended in this order by plan_build(). 0 or -errno. */
 int build_system(const struct policy *policy, const struct facts *facts, struct err *err, struct plan *plan);
+/* What build_system() adds where TLS is terminated: see build_trust.c. */
+int build_trust(const struct facts *facts, struct err *err, struct plan *plan);
 int build_visible(const struct policy *policy, const struct facts *facts, struct err *err, struct plan *plan);
 int build_protect(const struct policy *policy, const struct facts *facts, struct err *err, struct plan *plan);
 int build_hide(const struct policy *policy, const struct facts *facts, struct err *err, struct plan *plan);

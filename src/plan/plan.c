@@ -38,6 +38,7 @@ void plan_free(struct plan *plan)
   plan_upstream_free(&plan->upstream);
   free(plan->program);
   free(plan->cwd);
+  free(plan->bundle);
   free(plan->workspace);
   free(plan->private_home);
   *plan = (struct plan)PLAN_INIT;

@@ -17,6 +17,9 @@
 /* A file at the root of every sandbox; nothing inside can make or remove it. */
 #define PLAN_MARKER "/.sbx"
 
+/* The certificate of the run's CA, where TLS is terminated. */
+#define PLAN_CA "/run/sbx/ca.pem"
+
 enum plan_op_kind {
   PLAN_BIND_RO, /* source and what is mounted below it appear at target, read-only */
   PLAN_BIND_RW, /* the same, writable */
@@ -51,6 +54,7 @@ struct plan_op {
   char *target; /* absolute path inside */
   char *source; /* absolute path on the host (BIND_*), text of a link (SYMLINK), else NULL */
   char *data; /* FILE, COVER only */
+  bool certified; /* the certificate of the run's CA follows data: it is known when the proxy runs */
   mode_t
       mode; /* TMPFS, DIR, FILE, COVER: permissions; BIND_* of the visible stage: type and permissions of the source */
   /* The object that was judged; inode 0 where it does not matter. BIND_*: after the engine has mounted everything, and
@@ -126,11 +130,14 @@ struct plan {
   bool ask; /* the user can be asked about hosts: well-known ports are listened on, whatever the rules name */
   struct plan_publishes publishes; /* PLAN_NETWORK_PROXY */
   struct plan_upstream upstream; /* PLAN_NETWORK_PROXY */
+  bool tls; /* PLAN_NETWORK_PROXY: TLS to bound hosts is terminated, so the proxy runs before the command */
   bool scope_abstract; /* abstract sockets of the host's network namespace are out of reach (Landlock) */
   bool new_session;
   struct syscalls_options syscalls;
   struct plan_limits limits;
-  size_t data_max; /* at most so many operations have data, the marker's not counted */
+  size_t data_max; /* at most so many operations have data, the marker's and certified ones not counted */
+  size_t certified_max; /* at most so many are certified; none without tls */
+  char *bundle; /* inside: certificates of the host and of the run's CA; NULL where there is no such file */
   char *workspace;
   char *private_home; /* host path of the private home, to be made before the start; NULL without one */
   /* Mount points to be made below private_home before the start, relative; one that ends in '/' is a directory. */

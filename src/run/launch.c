@@ -11,6 +11,7 @@
 #include "run/program.h"
 #include "run/proxy.h"
 #include "run/publish.h"
+#include "run/secrets.h"
 #include "run/summary.h"
 #include "run/supervise.h"
 #include "sys/path.h"
@@ -102,7 +103,8 @@ int run_prepare(const struct run_request *request, struct err *err, struct run *
   struct run run = RUN_INIT;
   struct engine_inputs inputs = { .keep_fds = request->keep_fds,
                                   .keep_count = request->keep_count,
-                                  .file_count = request->plan->data_max };
+                                  .file_count = request->plan->data_max,
+                                  .certified_count = request->plan->certified_max };
   int r = limits_prepare(request->plan, err, &run.limits);
 
   inputs.cgroup_procs = run.limits.procs_fd;
@@ -122,8 +124,69 @@ void run_abandon(struct run *run)
   limits_release(&run->limits);
 }
 
-/* Everything up to the start of the command. */
-static int start(const struct run_request *request, struct run *run, struct err *err)
+/* What is there from the making of the sandbox to the end of the command. */
+struct session {
+  bool open;
+  struct proxy proxy;
+  struct ask ask;
+  struct secrets secrets;
+  struct summary summary;
+  char run_id[CONTROL_RUN_ID_BYTES];
+};
+
+static int open_session(const struct run_request *request, struct engine_run *run, struct publish *publish, int audit,
+                        struct err *err, struct session *session)
+{
+  struct proxy *proxy = &session->proxy;
+  int r = request->plan->tls
+              ? secrets_open(&session->secrets, request->policy, request->facts, proxy_secret, proxy, err)
+              : 0;
+
+  if (r < 0)
+    return r;
+  make_run_id(session->run_id, sizeof session->run_id);
+  ask_open(&session->ask, &request->ask, run->init, proxy_answer, proxy);
+  session->open = true;
+  *proxy = (struct proxy)PROXY_INIT;
+  proxy->ask = &session->ask;
+  proxy->secrets = request->plan->tls ? &session->secrets : NULL;
+  proxy->request = request;
+  proxy->run_id = session->run_id;
+  proxy->audit = audit;
+  proxy->listeners = run->listeners;
+  proxy->listener_count = run->listener_count;
+  proxy->publish = *publish;
+  publish->count = 0; /* they are the proxy's */
+  proxy->netns = &run->netns;
+  proxy->has_v6 = run->has_v6;
+  return 0;
+}
+
+static void close_session(struct session *session)
+{
+  if (!session->open)
+    return;
+  ask_close(&session->ask);
+  proxy_stop(&session->proxy, &session->summary);
+  proxy_free(&session->proxy);
+  secrets_close(&session->secrets);
+  session->open = false;
+}
+
+/* Where TLS is terminated: the proxy makes a CA, and the sandbox is not whole without its certificate. */
+static int start_proxy(const struct run_request *request, struct engine_run *run, struct err *err,
+                       struct session *session)
+{
+  int r = proxy_start(&session->proxy, err);
+
+  if (r == 0)
+    r = proxy_await(&session->proxy, &session->summary, err);
+  return r < 0 ? r : engine_certify(request->plan, span_of(session->proxy.certificate), err, run);
+}
+
+/* Everything up to the start of the command. The caller closes the session, also after a failure. */
+static int start(const struct run_request *request, struct run *run, struct publish *publish, int audit,
+                 struct err *err, struct session *session)
 {
   const struct plan_limits *limits = &request->plan->limits;
   mem_autofree char *closed = NULL;
@@ -138,6 +201,10 @@ static int start(const struct run_request *request, struct run *run, struct err 
   if (r == 0)
     r = engine_start(request->plan, closed, err, &run->engine);
   if (r == 0)
+    r = open_session(request, &run->engine, publish, audit, err, session);
+  if (r == 0 && request->plan->tls)
+    r = start_proxy(request, &run->engine, err, session);
+  if (r == 0)
     r = engine_settle(request->plan, &run->engine, err);
   if (r == 0)
     r = limits_apply(request->plan, &run->limits, run->engine.init, err);
@@ -145,8 +212,6 @@ static int start(const struct run_request *request, struct run *run, struct err 
     r = request->trace ? trace_attach(request->trace, run->engine.init, err) : 0;
   if (r == 0)
     r = engine_release(&run->engine, err);
-  if (r < 0)
-    engine_abort(&run->engine);
   return r;
 }
 
@@ -236,44 +301,25 @@ static int report_end(const struct run_request *request, struct engine_run *run,
   return tell_not_executed(request->plan);
 }
 
-static int run_started(const struct run_request *request, struct engine_run *run, struct publish *publish, int audit,
-                       int signals, bool *ret_started)
+static int run_started(const struct run_request *request, struct engine_run *run, struct session *session, int signals,
+                       bool *ret_started)
 {
-  struct summary summary = SUMMARY_INIT;
-  struct proxy proxy = PROXY_INIT;
-  struct ask ask;
-  char run_id[CONTROL_RUN_ID_BYTES];
   struct supervise supervise = { .engine = run,
-                                 .proxy = &proxy,
-                                 .summary = &summary,
-                                 .ask = &ask,
+                                 .proxy = &session->proxy,
+                                 .summary = &session->summary,
+                                 .ask = &session->ask,
+                                 .secrets = &session->secrets,
                                  .trace = request->trace,
                                  .timeout_ms = request->plan->limits.timeout_ms,
                                  .own_session = request->plan->new_session,
                                  .signals = signals };
   bool timed_out;
-  int status;
+  int status = supervise_wait(&supervise, &timed_out);
 
-  make_run_id(run_id, sizeof run_id);
-  ask_open(&ask, &request->ask, run->guard, proxy_answer, &proxy);
-  proxy.ask = &ask;
-  proxy.request = request;
-  proxy.run_id = run_id;
-  proxy.audit = audit;
-  proxy.listeners = run->listeners;
-  proxy.listener_count = run->listener_count;
-  proxy.publish = *publish;
-  publish->count = 0; /* they are the proxy's */
-  proxy.netns = &run->netns;
-  proxy.has_v6 = run->has_v6;
-  status = supervise_wait(&supervise, &timed_out);
-  ask_close(&ask);
-  proxy_stop(&proxy, &summary);
-  policy_free(proxy.grown);
+  close_session(session);
   status = report_end(request, run, status, timed_out, ret_started);
   tell_replaced(request->plan);
-  summary_print(&summary, request->summary, status, run_id);
-  summary_free(&summary);
+  summary_print(&session->summary, request->summary, status, session->run_id);
   return status;
 }
 
@@ -281,6 +327,7 @@ int run_command(const struct run_request *request, struct run *run, bool *ret_st
 {
   struct err err = ERR_INIT;
   struct terminal terminal = open_terminal(request->facts->terminal);
+  struct session session = { .open = false, .secrets = SECRETS_INIT, .summary = SUMMARY_INIT };
   publish_autoclose struct publish publish = PUBLISH_INIT;
   sigset_t handled;
   fd_autoclose int signals = -1;
@@ -292,11 +339,13 @@ int run_command(const struct run_request *request, struct run *run, bool *ret_st
   sigprocmask(SIG_BLOCK, &handled, NULL);
   signals = signalfd(-1, &handled, SFD_CLOEXEC | SFD_NONBLOCK);
   if (signals < 0 || (audit_is_named(request) && (audit = audit_file_open(request, &err)) < 0) ||
-      publish_listen(request->plan, &err, &publish) < 0 || start(request, run, &err) < 0)
+      publish_listen(request->plan, &err, &publish) < 0 || start(request, run, &publish, audit, &err, &session) < 0)
     log_line(LOG_ERROR, "%s", err.code ? err.message : "signalfd failed");
   else
-    status = run_started(request, &run->engine, &publish, audit, signals, ret_started);
+    status = run_started(request, &run->engine, &session, signals, ret_started);
+  close_session(&session);
   run_abandon(run);
+  summary_free(&session.summary);
   passing_remove(request->plan, &run->passing_lock);
   restore_terminal(&terminal, status);
   return status;

@@ -5,12 +5,10 @@
 #include "base/fd.h"
 #include "policy/doc.h"
 #include "policy/limits.h"
-#include "sys/path.h"
+#include "run/own_file.h"
 #include "sys/replace.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <sys/file.h>
 
 #define INDENT 2
 
@@ -137,19 +135,9 @@ static int write_rule(int dir, const char *name, const char *path, const char *r
 
 int project_file_allow(const char *path, const char *rule, struct err *err)
 {
-  mem_autofree char *place = mem_strndup(path, strlen(path));
-  char *slash = place ? strrchr(place, '/') : NULL;
   fd_autoclose int dir = -1;
-  int r;
+  const char *name;
+  int r = own_file_lock(path, err, &dir, &name);
 
-  if (!slash)
-    return err_set(err, ENOMEM, "out of memory");
-  *slash = '\0';
-  r = path_make_all(place, err);
-  if (r < 0)
-    return r;
-  dir = open(place, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (dir < 0 || flock(dir, LOCK_EX) < 0)
-    return err_set_errno(err, errno, "%s", place);
-  return write_rule(dir, slash + 1, path, rule, err);
+  return r < 0 ? r : write_rule(dir, name, path, rule, err);
 }

@@ -2,6 +2,7 @@
 
 #include "run/proxy.h"
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "policy/limits.h"
@@ -20,12 +21,16 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 /* How long the proxy may take to write its audit at the end. */
 #define PROXY_STOP_MS 1000
+
+/* How long it may take to be ready. */
+#define PROXY_READY_MS 10000
 
 union message {
   uint32_t type;
@@ -35,7 +40,14 @@ union message {
   struct control_listen listen;
   struct control_ask ask;
   struct control_sockets sockets;
+  struct control_want want;
+  struct control_ca ca;
 };
+
+static const char *name_of(const struct proxy *proxy)
+{
+  return proxy->request->plan->tls ? SBX_PROXY_TLS_NAME : SBX_PROXY_NAME;
+}
 
 static int policy_memfd(const struct policy *policy, struct err *err)
 {
@@ -53,7 +65,7 @@ static int policy_memfd(const struct policy *policy, struct err *err)
 static int spawn(struct proxy *proxy, int theirs, struct err *err)
 {
   static char *const no_environment[] = { NULL };
-  char name[] = SBX_PROXY_NAME;
+  mem_autofree char *name = mem_strndup(name_of(proxy), strlen(name_of(proxy)));
   char *const argv[] = { name, NULL };
   fd_autoclose int null = open("/dev/null", O_RDWR | O_CLOEXEC);
   const struct spawn_fd fds[] = { { .from = null, .to = 0 },
@@ -70,12 +82,20 @@ static int spawn(struct proxy *proxy, int theirs, struct err *err)
 
   if (null < 0)
     return err_set_errno(err, errno, "/dev/null");
+  if (!name)
+    return err_set(err, ENOMEM, "out of memory");
   return spawn_program(&spawn, err, &proxy->pid);
 }
 
 static bool has_parents(const struct proxy *proxy)
 {
   return proxy->request->plan->upstream.http || proxy->request->plan->upstream.other;
+}
+
+/* A proxy that has ended takes no message, and its end is heard of, with the cause, by who reads what it has sent. */
+static bool failed_to_send(int r)
+{
+  return r < 0 && r != -EPIPE && r != -ECONNRESET;
 }
 
 static int send_start(struct proxy *proxy, struct err *err)
@@ -115,7 +135,7 @@ static int send_start(struct proxy *proxy, struct err *err)
   }
   snprintf(start.run_id, sizeof start.run_id, "%s", proxy->run_id);
   r = scm_send(proxy->control, (struct span){ .ptr = (const char *)&start, .len = sizeof start }, fds, count);
-  return r < 0 ? err_set_errno(err, -r, SBX_PROXY_NAME ": start message") : 0;
+  return failed_to_send(r) ? err_set_errno(err, -r, "%s: start message", name_of(proxy)) : 0;
 }
 
 static int send_parents(struct proxy *proxy, struct err *err)
@@ -129,7 +149,20 @@ static int send_parents(struct proxy *proxy, struct err *err)
   snprintf(parents.no_proxy, sizeof parents.no_proxy, "%s", upstream->no_proxy ? upstream->no_proxy : "");
   r = scm_send(proxy->control, (struct span){ .ptr = (const char *)&parents, .len = sizeof parents }, NULL, 0);
   mem_wipe(&parents, sizeof parents);
-  return r < 0 ? err_set_errno(err, -r, SBX_PROXY_NAME ": message of parents") : 0;
+  return failed_to_send(r) ? err_set_errno(err, -r, "%s: message of parents", name_of(proxy)) : 0;
+}
+
+static int send_placeholders(struct proxy *proxy, struct err *err)
+{
+  const struct strv *list = &proxy->request->facts->placeholders;
+  struct control_placeholders message = { .type = CONTROL_PLACEHOLDERS, .count = (uint32_t)list->count };
+  int r = list->count > CONTROL_CREDENTIALS_MAX ? -E2BIG : 0;
+
+  for (size_t i = 0; i < list->count && r == 0; i++)
+    snprintf(message.placeholders[i], sizeof message.placeholders[i], "%s", list->items[i]);
+  if (r == 0)
+    r = scm_send(proxy->control, (struct span){ .ptr = (const char *)&message, .len = sizeof message }, NULL, 0);
+  return failed_to_send(r) ? err_set_errno(err, -r, "%s: message of placeholders", name_of(proxy)) : 0;
 }
 
 int proxy_start(struct proxy *proxy, struct err *err)
@@ -138,8 +171,9 @@ int proxy_start(struct proxy *proxy, struct err *err)
   int r;
 
   proxy->starts++;
+  proxy->ready = false;
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
-    return err_set_errno(err, errno, SBX_PROXY_NAME ": socketpair");
+    return err_set_errno(err, errno, "%s: socketpair", name_of(proxy));
   proxy->control = ends[0];
   r = spawn(proxy, ends[1], err);
   fd_close(&ends[1]);
@@ -147,6 +181,8 @@ int proxy_start(struct proxy *proxy, struct err *err)
     r = send_start(proxy, err);
   if (r == 0 && has_parents(proxy))
     r = send_parents(proxy, err);
+  if (r == 0 && proxy->request->plan->tls)
+    r = send_placeholders(proxy, err);
   if (r == 0)
     r = fd_set_nonblock(proxy->control, true);
   if (r < 0)
@@ -169,7 +205,7 @@ static void answer_sockets(struct proxy *proxy, struct netns_socket sockets[2], 
       fds[count++] = sockets[i].fd;
   }
   if (scm_send(proxy->control, (struct span){ .ptr = (const char *)&answer, .len = sizeof answer }, fds, count) < 0)
-    log_line(LOG_WARNING, SBX_PROXY_NAME " does not take its sockets; a port is out of reach");
+    log_line(LOG_WARNING, "%s does not take its sockets; a port is out of reach", name_of(proxy));
   for (size_t i = 0; i < 2; i++)
     fd_close(&sockets[i].fd);
 }
@@ -225,7 +261,32 @@ void proxy_answer(void *data, const struct control_answer *answer)
     grow(proxy, answer->rule);
   /* It reads all the time: a full socket means that it hangs. */
   if (proxy->control >= 0 && send(proxy->control, answer, sizeof *answer, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
-    log_line(LOG_WARNING, SBX_PROXY_NAME " does not take an answer; connections that wait for it hang");
+    log_line(LOG_WARNING, "%s does not take an answer; connections that wait for it hang", name_of(proxy));
+}
+
+void proxy_secret(void *data, const struct control_secret *answer)
+{
+  struct proxy *proxy = data;
+
+  if (proxy->control >= 0 && send(proxy->control, answer, sizeof *answer, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+    log_line(LOG_WARNING, "%s does not take a credential; requests that wait for it hang", name_of(proxy));
+}
+
+/* The CA of the first proxy is the one that programs inside trust. */
+static void take_certificate(struct proxy *proxy, const struct control_ca *ca)
+{
+  if (ca->len > 0 && ca->len <= sizeof ca->pem && !proxy->certificate)
+    proxy->certificate = mem_strndup(ca->pem, ca->len);
+}
+
+static void take_failure(struct proxy *proxy, const struct control_failed *failed)
+{
+  int len = (int)strnlen(failed->message, sizeof failed->message);
+
+  if (proxy->awaited)
+    err_set(proxy->awaited, EIO, "credentials: %s: %.*s", name_of(proxy), len, failed->message);
+  else
+    log_line(LOG_ERROR, "%s: %.*s", name_of(proxy), len, failed->message);
 }
 
 void proxy_read(struct proxy *proxy, struct summary *summary)
@@ -251,9 +312,38 @@ void proxy_read(struct proxy *proxy, struct summary *summary)
       make_connectors(proxy);
     else if (message.type == CONTROL_ASK && (size_t)n == sizeof message.ask)
       ask_take(proxy->ask, &message.ask);
+    else if (message.type == CONTROL_CA && (size_t)n == sizeof message.ca)
+      take_certificate(proxy, &message.ca);
+    else if (message.type == CONTROL_WANT && (size_t)n == sizeof message.want && proxy->secrets)
+      secrets_want(proxy->secrets, message.want.index, message.want.stale);
+    else if (message.type == CONTROL_READY)
+      proxy->ready = true;
     else if (message.type == CONTROL_FAILED && (size_t)n == sizeof message.failed)
-      log_line(LOG_ERROR, SBX_PROXY_NAME ": %.*s", (int)sizeof message.failed.message, message.failed.message);
+      take_failure(proxy, &message.failed);
   }
+}
+
+int proxy_await(struct proxy *proxy, struct summary *summary, struct err *err)
+{
+  uint64_t deadline = clock_mono_ns() + PROXY_READY_MS * UINT64_C(1000000);
+  uint64_t now = 0;
+
+  err->code = 0;
+  proxy->awaited = err;
+  while (!proxy->ready && proxy->control >= 0 && (now = clock_mono_ns()) < deadline) {
+    struct pollfd poller = { .fd = proxy->control, .events = POLLIN };
+
+    if (poll(&poller, 1, (int)((deadline - now) / 1000000) + 1) > 0)
+      proxy_read(proxy, summary);
+  }
+  proxy->awaited = NULL;
+  if (err->code)
+    return -err->code;
+  if (now >= deadline)
+    return err_set(err, ETIME, "credentials: %s is not ready after %d s", name_of(proxy), PROXY_READY_MS / 1000);
+  if (!proxy->ready || !proxy->certificate)
+    return err_set(err, EIO, "credentials: %s ended before it was ready", name_of(proxy));
+  return 0;
 }
 
 void proxy_reaped(struct proxy *proxy, struct summary *summary, int status)
@@ -262,13 +352,18 @@ void proxy_reaped(struct proxy *proxy, struct summary *summary, int status)
     proxy_read(proxy, summary);
   fd_close(&proxy->control);
   ask_forget(proxy->ask);
+  if (proxy->secrets)
+    secrets_forget(proxy->secrets);
   proxy->pid = -1;
   if (WIFSIGNALED(status))
-    log_line(LOG_ERROR, SBX_PROXY_NAME " was killed by signal %d; connections through it are cut", WTERMSIG(status));
+    log_line(LOG_ERROR, "%s was killed by signal %d; connections through it are cut", name_of(proxy), WTERMSIG(status));
   else
-    log_line(LOG_ERROR, SBX_PROXY_NAME " ended with status %d; connections through it are cut", WEXITSTATUS(status));
+    log_line(LOG_ERROR, "%s ended with status %d; connections through it are cut", name_of(proxy), WEXITSTATUS(status));
+  if (proxy->request->plan->tls)
+    log_line(LOG_ERROR, "credentials: programs inside trusted that proxy, and no other; requests to bound hosts fail "
+                        "from here on");
   if (proxy->starts >= LIMITS_PROXY_STARTS) {
-    log_line(LOG_ERROR, SBX_PROXY_NAME " ended %u times; the sandbox has no network from here on", proxy->starts);
+    log_line(LOG_ERROR, "%s ended %u times; the sandbox has no network from here on", name_of(proxy), proxy->starts);
     proxy_give_up(proxy);
   }
 }
@@ -296,4 +391,11 @@ void proxy_stop(struct proxy *proxy, struct summary *summary)
   (void)waitpid(proxy->pid, NULL, 0);
   proxy->pid = -1;
   fd_close(&proxy->control);
+}
+
+void proxy_free(struct proxy *proxy)
+{
+  policy_free(proxy->grown);
+  free(proxy->certificate);
+  *proxy = (struct proxy)PROXY_INIT;
 }

@@ -5,11 +5,13 @@
 #include "run/ask.h"
 #include "run/publish.h"
 #include "run/run.h"
+#include "run/secrets.h"
 #include "run/summary.h"
 
 struct proxy {
   const struct run_request *request;
   struct ask *ask; /* whose questions to ask */
+  struct secrets *secrets; /* where values come from; NULL where the plan has no TLS */
   struct policy *grown; /* the policy with what the user has allowed meanwhile, or NULL */
   const char *run_id;
   int audit; /* opened before the start because it was asked for by name; else -1. The caller's */
@@ -20,6 +22,9 @@ struct proxy {
   bool has_v6;
   int control; /* our end of the control socket, or -1 */
   pid_t pid; /* -1 when none runs */
+  bool ready; /* it has confined itself */
+  struct err *awaited; /* of proxy_await(): what the proxy says to its failure; else NULL, and that is logged */
+  char *certificate; /* of its CA, in PEM; NULL: has not come */
   unsigned starts;
 };
 
@@ -28,6 +33,12 @@ struct proxy {
 
 /* Starts sbx-proxy and hands it the policy, the audit and the listeners. 0 or -errno. */
 int proxy_start(struct proxy *proxy, struct err *err);
+
+/* Waits until the proxy is ready, and has told the certificate of its CA. 0; -errno where it does not become so. */
+int proxy_await(struct proxy *proxy, struct summary *summary, struct err *err);
+
+/* Takes a value, or why there is none (data is the proxy): for secrets_open(). */
+void proxy_secret(void *data, const struct control_secret *answer);
 
 /* Takes the answer to a question (data is the proxy): for ask_open(). */
 void proxy_answer(void *data, const struct control_answer *answer);
@@ -43,7 +54,10 @@ void proxy_reaped(struct proxy *proxy, struct summary *summary, int status);
 /* Closes the listeners: from here on the command's connections, and those to published ports, are refused. */
 void proxy_give_up(struct proxy *proxy);
 
-/* Ends the proxy: it gets a moment to write its audit, and its last words are read. Closes everything. */
+/* Ends the proxy, if there is one: it gets a moment to write its audit, and its last words are read. Closes all. */
 void proxy_stop(struct proxy *proxy, struct summary *summary);
+
+/* Frees what it holds, once it is stopped. */
+void proxy_free(struct proxy *proxy);
 
 #endif

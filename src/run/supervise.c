@@ -102,6 +102,8 @@ static void reap(struct state *state)
       state->status = status;
     } else if (pid == supervise->proxy->pid) {
       proxy_reaped(supervise->proxy, supervise->summary, status);
+    } else if (secrets_reaped(supervise->secrets, pid, status)) {
+      continue;
     } else if (supervise->trace) {
       trace_take(supervise->trace, pid, status);
     } else {
@@ -172,7 +174,7 @@ static int earlier_ms(int a, int b)
 static int wait_ms(const struct state *state)
 {
   uint64_t now = clock_mono_ns();
-  int asked = ask_wait_ms(state->supervise->ask);
+  int asked = earlier_ms(ask_wait_ms(state->supervise->ask), secrets_wait_ms(state->supervise->secrets));
 
   if (state->has_pending)
     return SUPERVISE_PENDING_MS;
@@ -211,12 +213,13 @@ int supervise_wait(struct supervise *supervise, bool *ret_timed_out)
     state.deadline_ns = clock_mono_ns() + supervise->timeout_ms * UINT64_C(1000000);
   reap(&state);
   while (!state.ended) {
-    struct pollfd fds[3 + CONTROL_FRONTS_MAX] = {
+    struct pollfd fds[3 + CONTROL_FRONTS_MAX + SECRETS_POLL_MAX] = {
       { .fd = supervise->signals, .events = POLLIN },
       { .fd = proxy->control, .events = POLLIN },
       { .fd = ask_poll_fd(supervise->ask), .events = POLLIN },
     };
-    nfds_t count = 3;
+    nfds_t listening = 3 + secrets_poll(supervise->secrets, fds + 3);
+    nfds_t count = listening;
     bool waiting = false;
 
     /* While a proxy runs it accepts by itself. */
@@ -225,7 +228,7 @@ int supervise_wait(struct supervise *supervise, bool *ret_timed_out)
     for (size_t i = 0; i < proxy->publish.count && proxy->pid < 0; i++)
       fds[count++] = (struct pollfd){ .fd = proxy->publish.items[i].fd, .events = POLLIN };
     if (poll(fds, count, wait_ms(&state)) > 0) {
-      for (nfds_t i = 3; i < count; i++)
+      for (nfds_t i = listening; i < count; i++)
         waiting |= fds[i].revents != 0;
       if (fds[1].revents)
         proxy_read(proxy, supervise->summary);
@@ -236,6 +239,7 @@ int supervise_wait(struct supervise *supervise, bool *ret_timed_out)
       if (fds[0].revents)
         read_signals(&state);
     }
+    secrets_read(supervise->secrets);
     ask_expire(supervise->ask);
     pass_pending(&state);
     keep_time(&state);

@@ -12,6 +12,7 @@ struct supervise {
   struct proxy *proxy;
   struct summary *summary;
   struct ask *ask;
+  struct secrets *secrets;
   struct trace *trace; /* or NULL */
   uint64_t timeout_ms; /* 0: none */
   bool own_session; /* the command does not share our session */

@@ -9,7 +9,10 @@
  *                                                                        the audit file (write-only, O_APPEND), then
  *                                                                        one listening socket per entry of fronts
  *   sbx -> proxy CONTROL_PARENTS   once, after START, where that says    -
- *                                  so: the only secret that is sent
+ *                                  so; it may hold a login
+ *   sbx -> proxy CONTROL_PLACEHOLDERS  once, after PARENTS, where the    -
+ *                                  policy has credentials
+ *   proxy -> sbx CONTROL_CA        once, before READY, by sbx-proxy-tls  -
  *   proxy -> sbx CONTROL_READY     once, after it has confined itself    -
  *   proxy -> sbx CONTROL_FAILED    instead of READY; then it exits       message
  *   proxy -> sbx CONTROL_DENIED    any time after READY, when the socket -
@@ -23,6 +26,10 @@
  *                                  has ask; LIMITS_ASK_PENDING are
  *                                  open at most
  *   sbx -> proxy CONTROL_ANSWER    the answer to each CONTROL_ASK, in    -
+ *                                  any order, after a bounded time
+ *   proxy -> sbx CONTROL_WANT      any time after READY; one per         -
+ *                                  credential is open at most
+ *   sbx -> proxy CONTROL_SECRET    the answer to each CONTROL_WANT, in   -
  *                                  any order, after a bounded time
  *   sbx -> proxy end of file       any time: the proxy writes what it    -
  *                                  owes the audit and exits 0
@@ -51,6 +58,10 @@ enum control_type {
   CONTROL_ANSWER,
   CONTROL_PARENTS,
   CONTROL_TOTALS,
+  CONTROL_PLACEHOLDERS,
+  CONTROL_WANT,
+  CONTROL_SECRET,
+  CONTROL_CA,
 };
 
 enum control_front {
@@ -142,6 +153,41 @@ struct control_answer {
   uint32_t id;
   uint32_t asked; /* enum decide_asked of policy/decide.h */
   char rule[320]; /* NUL-terminated */
+};
+
+#define CONTROL_CREDENTIALS_MAX 32
+
+/* What stands inside in place of the values, in the order of the policy's credentials. Worthless, but another in every
+ * project, so not part of the policy. NUL-terminated. */
+struct control_placeholders {
+  uint32_t type;
+  uint32_t count;
+  char placeholders[CONTROL_CREDENTIALS_MAX][257];
+};
+
+/* Asks for a value. stale: the one that was sent last was refused (401), or has expired. */
+struct control_want {
+  uint32_t type;
+  uint32_t index; /* of the policy's credentials */
+  uint32_t stale;
+};
+
+/* A value, or why there is none. The receiver wipes it. */
+struct control_secret {
+  uint32_t type;
+  uint32_t index;
+  uint32_t len; /* of value; 0: there is none, and error says why */
+  uint32_t valid_ms; /* from now on; 0: as long as the run lasts */
+  char error[512]; /* holds nothing of the value */
+  char value[8192];
+};
+
+/* The certificate of the CA that this proxy has made for the run: it signs what a terminated connection shows to the
+ * client. Its key never leaves the proxy, so a proxy that is started anew has another CA. */
+struct control_ca {
+  uint32_t type;
+  uint32_t len; /* of pem */
+  char pem[4096];
 };
 
 #endif

@@ -14,6 +14,7 @@ libsys_a_SOURCES = \
   src/sys/rtnl.c src/sys/rtnl.h \
   src/sys/scm.c src/sys/scm.h \
   src/sys/seccomp.c src/sys/seccomp.h \
+  src/sys/secret.c src/sys/secret.h \
   src/sys/spawn.c src/sys/spawn.h \
   src/sys/trace.c src/sys/trace.h \
   src/sys/trace_calls.c

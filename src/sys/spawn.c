@@ -153,7 +153,7 @@ static const char *run_child(struct child *child)
     return "proc of the new pid namespace";
   if (spawn->new_session && setsid() < 0)
     return "setsid";
-  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+  if (!spawn->may_gain && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
     return "no_new_privs";
   if (spawn->landlock >= 0 && syscall(SYS_landlock_restrict_self, spawn->landlock, 0) < 0)
     return "Landlock";

@@ -1,7 +1,7 @@
 /* spawn: starts another program, with everything that it inherits named one by one.
  *
- * The program starts with no_new_privs, with no signal blocked, none ignored but what we ignore, and with these
- * descriptors alone: 0, 1, 2 and the ones listed.
+ * The program starts with no_new_privs unless may_gain says otherwise, with no signal blocked, none ignored but what
+ * we ignore, and with these descriptors alone: 0, 1, 2 and the ones listed.
  */
 #ifndef SBX_SYS_SPAWN_H
 #define SBX_SYS_SPAWN_H
@@ -29,6 +29,7 @@ struct spawn {
    * to itself). It ignores every signal but SIGKILL from here, and when it dies the kernel kills all below it. */
   bool guard;
   bool new_session; /* setsid(2): no controlling terminal, a process group of its own */
+  bool may_gain; /* no no_new_privs: a program of the user's own, which may be setgid or ask sudo(8) */
   int landlock; /* a ruleset (landlock.h) that it is put under, or -1 */
   int cgroup_procs; /* joins the cgroup behind this cgroup.procs before anything else; -1 for none */
 };

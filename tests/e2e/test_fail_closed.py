@@ -64,7 +64,8 @@ def took_the_filter_too_late(result):
     return result.code == 1 and any(text in result.err for text in ("bwrap: prctl(PR_SET_SECCOMP)", "bwrap: capset"))
 
 
-@pytest.mark.parametrize("options", [LIMITS, ("--network", "host", "--home", "tmpfs")], ids=["proxy", "host"])
+@pytest.mark.parametrize("options", [LIMITS, ("--network", "host", "--home", "tmpfs"), ("--credential", "github")],
+                         ids=["proxy", "host", "credentials"])
 def test_each_step_that_fails_is_told_and_ends_the_run(sbx, project, failing, options):
     """P1, F7: 125 and one line of ours, and no output; or nothing of the sandbox is missing."""
     project.write("hidden", "hunter2\n")

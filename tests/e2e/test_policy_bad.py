@@ -67,7 +67,11 @@ BAD = {
     "paths inside TLS": '{"network": {"allow": [{"host": "a.test:1-1000", "paths": ["/x"]}]}}',
     "encoded path of a rule": '{"network": {"allow": [{"host": "a.test:80", "paths": ["/a%20b"]}]}}',
     "rule on a forwarded port": '{"network": {"forward": [80], "deny": [{"host": "localhost:80", "methods": ["PUT"]}]}}',
-    "credentials, which a later version has": '{"credentials": {"x": {"mode": "unknown"}}}',
+    "credential of an unknown form": '{"credentials": {"github": {"mode": "unknown"}}}',
+    "credential bound to no host": '{"credentials": {"x": {"source": {"env": "X"}, "env": "X"}}}',
+    "credential bound to every host": '{"credentials": {"github": {"bind": ["*"]}}}',
+    "credential bound to the loopback": '{"credentials": {"github": {"bind": ["localhost:8443"]}}}',
+    "credential that needs a later version": '{"credentials": {"aws": {}}}',
 }
 
 

@@ -5,8 +5,8 @@
 #include "base/num.h"
 #include "proxy/http_body.h"
 
-/* The bytes of the body, or -1 where it is not whole and well formed. Knows no limits. */
-static long decode(struct span text)
+/* The bytes of the body and of its trailer, or -1 where it is not whole and well formed. Knows no limits. */
+static long decode(struct span text, size_t *ret_trailer)
 {
   struct span rest = text;
 
@@ -27,6 +27,7 @@ static long decode(struct span text)
       return -1;
     rest = span_sub(rest, size + 2, rest.len);
   }
+  *ret_trailer = rest.len;
   for (;;) {
     size_t lf = span_find(rest, '\n');
     bool last = lf == 1;
@@ -34,17 +35,19 @@ static long decode(struct span text)
     if (lf == rest.len || lf == 0 || rest.ptr[lf - 1] != '\r')
       return -1;
     rest = span_sub(rest, lf + 1, rest.len);
-    if (last)
+    if (last) {
+      *ret_trailer -= rest.len;
       return (long)(text.len - rest.len);
+    }
   }
 }
 
-/* What the proxy makes of text in pieces: 1 with the body's length, 0 when it is not whole, -EBADMSG. */
-static int take(struct span text, size_t piece, size_t *ret_len)
+/* What the proxy makes of text in pieces: 1 with the lengths of body and trailer, 0 when it is not whole, -EBADMSG. */
+static int take(struct span text, size_t piece, size_t *ret_len, size_t *ret_trailer)
 {
   struct http_body body = { .kind = HTTP_BODY_CHUNKED };
 
-  *ret_len = 0;
+  *ret_len = *ret_trailer = 0;
   while (text.len && !body.done) {
     struct span part = span_sub(text, 0, piece);
     size_t len = 0;
@@ -53,7 +56,9 @@ static int take(struct span text, size_t piece, size_t *ret_len)
     if (r < 0)
       return r;
     FUZZ_ASSERT(len <= part.len && (len == part.len || body.done));
+    FUZZ_ASSERT(body.trailer <= len);
     *ret_len += len;
+    *ret_trailer += body.trailer;
     text = span_sub(text, part.len, text.len);
   }
   return body.done;
@@ -64,14 +69,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
   struct span text = { (const char *)data, size };
   size_t len;
   size_t len_again;
+  size_t trailer;
+  size_t trailer_again;
   int r;
 
   if (!size)
     return 0;
-  r = take(text, size, &len);
-  FUZZ_ASSERT(take(text, 1, &len_again) == r && (r < 0 || len == len_again));
-  FUZZ_ASSERT(take(text, 3, &len_again) == r && (r < 0 || len == len_again));
+  r = take(text, size, &len, &trailer);
+  for (size_t piece = 1; piece <= 3; piece += 2) {
+    FUZZ_ASSERT(take(text, piece, &len_again, &trailer_again) == r);
+    FUZZ_ASSERT(r < 0 || (len == len_again && trailer == trailer_again));
+  }
   if (r == 1)
-    FUZZ_ASSERT(decode(text) == (long)len);
+    FUZZ_ASSERT(decode(text, &trailer_again) == (long)len && trailer == trailer_again);
   return 0;
 }

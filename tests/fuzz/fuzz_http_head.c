@@ -43,7 +43,7 @@ static void check_request(struct span text)
   size_t hosts;
 
   if (http_head_parse_request(text, NULL, &head) < 0 || http_rewrite_check_request(&head, NULL) < 0 ||
-      http_body_of_request(&head, NULL, &body) < 0 || http_target_parse_absolute(head.target, NULL, &target) < 0)
+      http_body_of_request(&head, NULL, &body) < 0 || http_target_parse_absolute(head.target, false, NULL, &target) < 0)
     return;
   http_rewrite_request(&head, &target, NULL, &out);
   if (buf_error(&out))

@@ -66,7 +66,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
   if (untrusted)
     FUZZ_ASSERT(policy->allow.count + policy->read.count + policy->write.count + policy->unprotect.count +
                         policy->forward.count + policy->publish.count + policy->unix_sockets.count +
-                        policy->env_pass.count + policy->env_set.count ==
+                        policy->env_pass.count + policy->env_set.count + policy->credentials.count ==
                     0 &&
                 policy->network != POLICY_NETWORK_HOST && policy->home != POLICY_HOME_HOST);
   return 0;

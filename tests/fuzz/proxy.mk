@@ -1,9 +1,9 @@
 # The proxy's fuzz targets; the variables are those of tests/fuzz/local.mk.
 fuzz_proxy_programs = tests/fuzz/fuzz_conn tests/fuzz/fuzz_dns tests/fuzz/fuzz_first_line \
-  tests/fuzz/fuzz_http_body tests/fuzz/fuzz_http_head tests/fuzz/fuzz_parent tests/fuzz/fuzz_socks5 tests/fuzz/fuzz_tls_hello
+  tests/fuzz/fuzz_http_body tests/fuzz/fuzz_http_head tests/fuzz/fuzz_inject tests/fuzz/fuzz_parent tests/fuzz/fuzz_socks5 tests/fuzz/fuzz_tls_hello
 check_PROGRAMS += $(fuzz_proxy_programs)
 EXTRA_DIST += tests/fuzz/corpus/conn tests/fuzz/corpus/dns tests/fuzz/corpus/first_line \
-  tests/fuzz/corpus/http_body tests/fuzz/corpus/http_head tests/fuzz/corpus/parent tests/fuzz/corpus/socks5 tests/fuzz/corpus/tls_hello
+  tests/fuzz/corpus/http_body tests/fuzz/corpus/http_head tests/fuzz/corpus/inject tests/fuzz/corpus/parent tests/fuzz/corpus/socks5 tests/fuzz/corpus/tls_hello
 if !FUZZING
 TESTS += $(fuzz_proxy_programs)
 endif
@@ -17,6 +17,11 @@ tests_fuzz_fuzz_http_head_SOURCES = tests/fuzz/fuzz_http_head.c $(fuzz_driver)
 tests_fuzz_fuzz_http_head_CPPFLAGS = $(fuzz_cppflags)
 tests_fuzz_fuzz_http_head_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_fuzz_http_head_LDADD = libproxy.a libpolicy.a libbase.a
+
+tests_fuzz_fuzz_inject_SOURCES = tests/fuzz/fuzz_inject.c $(fuzz_driver)
+tests_fuzz_fuzz_inject_CPPFLAGS = $(fuzz_cppflags)
+tests_fuzz_fuzz_inject_LDFLAGS = $(fuzz_ldflags)
+tests_fuzz_fuzz_inject_LDADD = libproxy.a libpolicy.a libbase.a
 
 tests_fuzz_fuzz_first_line_SOURCES = tests/fuzz/fuzz_first_line.c $(fuzz_driver)
 tests_fuzz_fuzz_first_line_CPPFLAGS = $(fuzz_cppflags)

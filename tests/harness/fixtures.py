@@ -12,7 +12,7 @@ import sys
 import pytest
 
 from harness import fail_once, procs, sbx as harness_sbx, term, tree
-from lab import space, world as lab_world
+from lab import guarded as lab_guarded, space, world as lab_world
 
 TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 TEST_PATIENCE = 300  # seconds
@@ -57,6 +57,17 @@ def make_world():
 def world():
     """The lab. Enters it unless the tests were started in it."""
     return make_world()
+
+
+@functools.cache
+def make_guarded():
+    return lab_guarded.Guarded(make_world())
+
+
+@pytest.fixture(scope="session")
+def guarded(world):
+    """The lab's origins that want a login."""
+    return make_guarded()
 
 
 @pytest.fixture(scope="session")

@@ -19,8 +19,9 @@ class Authority:
                 "-subj", "/CN=lab test authority", "-keyout", self.key, "-out", self.certificate,
                 "-addext", "basicConstraints=critical,CA:TRUE", "-addext", "keyUsage=critical,keyCertSign,cRLSign")
 
-    def issue(self, stem, names):
-        """A leaf for the names and addresses; returns the path of a file with key and certificate."""
+    def issue(self, stem, names, days=1):
+        """A leaf for the names and addresses; returns the path of a file with key and certificate. It expired where days
+        is negative."""
         path = f"{self.directory}/{stem}"
         alternatives = ",".join(("IP:" if n.replace(".", "").isdigit() or ":" in n else "DNS:") + n for n in names)
         with open(f"{path}.ext", "w") as file:
@@ -29,7 +30,7 @@ class Authority:
         openssl("req", "-new", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
                 "-subj", f"/CN={names[0][:60]}", "-keyout", f"{path}.key", "-out", f"{path}.csr")
         openssl("x509", "-req", "-in", f"{path}.csr", "-CA", self.certificate, "-CAkey", self.key, "-CAcreateserial",
-                "-days", "1", "-extfile", f"{path}.ext", "-out", f"{path}.crt")
+                "-days", str(days), "-extfile", f"{path}.ext", "-out", f"{path}.crt")
         with open(f"{path}.pem", "w") as out:
             for part in ("key", "crt"):
                 with open(f"{path}.{part}") as file:

@@ -17,9 +17,9 @@ import compiler
 import sources
 
 # Commands that need more than a bare machine has: their plan is made, the command is not run.
-PLANNED = re.compile(r"--allow|--publish|--dry-run|~/")
+PLANNED = re.compile(r"--allow|--credential|--publish|--dry-run|~/")
 # Programs that a machine need not have stand in for by /bin/true.
-STAND_INS = ("npm", "pip", "cargo", "cmake", "ccache")
+STAND_INS = ("npm", "pip", "cargo", "cmake", "ccache", "gh")
 
 
 class Place:

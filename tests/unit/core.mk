@@ -2,9 +2,10 @@
 unit_base_libs = libbase.a $(CMOCKA_LIBS)
 unit_sys_libs = libsys.a libbase.a $(SECCOMP_LIBS) $(CMOCKA_LIBS)
 unit_plan_libs = libplan.a libpolicy.a libsys.a libbase.a $(SECCOMP_LIBS) $(JSONC_LIBS) $(CMOCKA_LIBS)
-unit_run_libs = librun.a $(unit_plan_libs)
+unit_run_libs = librun.a libengine.a $(unit_plan_libs)
 EXTRA_DIST += tests/unit/bpf.h tests/unit/facts_make.h tests/unit/temp.h
 EXTRA_DIST += \
+  tests/unit/golden/credentials.txt \
   tests/unit/golden/default-root.txt \
   tests/unit/golden/default-user.txt \
   tests/unit/golden/hidden-in-protected.txt \
@@ -28,6 +29,12 @@ TESTS += tests/unit/test_base_err
 tests_unit_test_base_err_SOURCES = tests/unit/test_base_err.c
 tests_unit_test_base_err_CPPFLAGS = $(unit_cppflags)
 tests_unit_test_base_err_LDADD = $(unit_base_libs)
+
+check_PROGRAMS += tests/unit/test_base_base64
+TESTS += tests/unit/test_base_base64
+tests_unit_test_base_base64_SOURCES = tests/unit/test_base_base64.c
+tests_unit_test_base_base64_CPPFLAGS = $(unit_cppflags)
+tests_unit_test_base_base64_LDADD = $(unit_base_libs)
 
 check_PROGRAMS += tests/unit/test_base_mem
 TESTS += tests/unit/test_base_mem
@@ -100,6 +107,12 @@ TESTS += tests/unit/test_sys_memfd
 tests_unit_test_sys_memfd_SOURCES = tests/unit/test_sys_memfd.c
 tests_unit_test_sys_memfd_CPPFLAGS = $(unit_cppflags)
 tests_unit_test_sys_memfd_LDADD = $(unit_sys_libs)
+
+check_PROGRAMS += tests/unit/test_sys_secret
+TESTS += tests/unit/test_sys_secret
+tests_unit_test_sys_secret_SOURCES = tests/unit/test_sys_secret.c
+tests_unit_test_sys_secret_CPPFLAGS = $(unit_cppflags)
+tests_unit_test_sys_secret_LDADD = $(unit_sys_libs)
 
 check_PROGRAMS += tests/unit/test_sys_spawn
 TESTS += tests/unit/test_sys_spawn
@@ -184,6 +197,18 @@ TESTS += tests/unit/test_plan_env
 tests_unit_test_plan_env_SOURCES = tests/unit/test_plan_env.c
 tests_unit_test_plan_env_CPPFLAGS = $(unit_cppflags)
 tests_unit_test_plan_env_LDADD = $(unit_plan_libs)
+
+check_PROGRAMS += tests/unit/test_run_placeholder
+TESTS += tests/unit/test_run_placeholder
+tests_unit_test_run_placeholder_SOURCES = tests/unit/test_run_placeholder.c
+tests_unit_test_run_placeholder_CPPFLAGS = $(unit_cppflags)
+tests_unit_test_run_placeholder_LDADD = $(unit_run_libs)
+
+check_PROGRAMS += tests/unit/test_run_secrets
+TESTS += tests/unit/test_run_secrets
+tests_unit_test_run_secrets_SOURCES = tests/unit/test_run_secrets.c
+tests_unit_test_run_secrets_CPPFLAGS = $(unit_cppflags)
+tests_unit_test_run_secrets_LDADD = $(unit_run_libs)
 
 check_PROGRAMS += tests/unit/test_cmd_opts
 TESTS += tests/unit/test_cmd_opts

@@ -23,6 +23,12 @@ tests_unit_test_policy_upstream_SOURCES = tests/unit/test_policy_upstream.c
 tests_unit_test_policy_upstream_CPPFLAGS = $(unit_cppflags)
 tests_unit_test_policy_upstream_LDADD = $(unit_policy_libs)
 
+check_PROGRAMS += tests/unit/test_policy_credential
+TESTS += tests/unit/test_policy_credential
+tests_unit_test_policy_credential_SOURCES = tests/unit/test_policy_credential.c
+tests_unit_test_policy_credential_CPPFLAGS = $(unit_cppflags)
+tests_unit_test_policy_credential_LDADD = $(unit_policy_libs)
+
 check_PROGRAMS += tests/unit/test_policy_rule
 TESTS += tests/unit/test_policy_rule
 tests_unit_test_policy_rule_SOURCES = tests/unit/test_policy_rule.c

@@ -194,7 +194,29 @@ BOTH_REFUSE = [
     '{"audit": {"file": "relative"}}',
     '{"extends": "node"}',
     '{"extends": ["no-such"]}',
-    '{"credentials": {}}',
+    '{"credentials": []}',
+    '{"credentials": {"a b": {}}}',
+    '{"credentials": {"github": null}}',
+    '{"credentials": {"github": {"sorce": {"env": "X"}}}}',
+    '{"credentials": {"github": {"source": {}}}}',
+    '{"credentials": {"github": {"source": {"ttl": 1}}}}',
+    '{"credentials": {"github": {"source": {"env": "A B"}}}}',
+    '{"credentials": {"github": {"source": {"file": "x"}}}}',
+    '{"credentials": {"github": {"source": {"exec": []}}}}',
+    '{"credentials": {"github": {"source": {"op": "op://a/b/c"}}}}',
+    '{"credentials": {"github": {"source": {"exec": ["x"], "timeout": 0}}}}',
+    '{"credentials": {"github": {"bind": []}}}',
+    '{"credentials": {"github": {"bind": ["*"]}}}',
+    '{"credentials": {"github": {"bind": ["10.0.0.0/8"]}}}',
+    '{"credentials": {"github": {"bind": [{"host": "a.test", "methods": ["GET"]}]}}}',
+    '{"credentials": {"github": {"env": ["A-B"]}}}',
+    '{"credentials": {"github": {"file": "~/x"}}}',
+    '{"credentials": {"github": {"inject": "sign"}}}',
+    '{"credentials": {"github": {"place": "header"}}}',
+    '{"credentials": {"github": {"place": {"header": ""}}}}',
+    '{"credentials": {"github": {"place": {}}}}',
+    '{"credentials": {"x": {"preset": "no-such"}}}',
+    '{"credentials": {"x": {"preset": "aws"}}}',
     "[]",
 ]
 BOTH_ACCEPT = [
@@ -213,6 +235,11 @@ BOTH_ACCEPT = [
     '{"limits": {"memory": null, "cpus": "1.25", "pids": null, "timeout": "10ms"}}',
     '{"audit": {"file": "~"}}',
     '{"env": {"pass": ["A_*"], "set": {"A": ""}}}',
+    '{"credentials": {}}',
+    '{"credentials": {"github": {}, "x": {"preset": "npm", "bind": ["a.test:*", {"host": "*.b.test"}], "env": "X"}}}',
+    '{"credentials": {"github": {"preset": "github", "source": {"exec": ["a", ""], "timeout": "5s", "ttl": 60}}}}',
+    '{"credentials": {"x": {"source": {"file": "~/x"}, "bind": ["192.0.2.1", "[::ffff:1]:8443"], "inject": "attach",'
+    ' "place": {"basic": ""}}}}',
 ]
 
 

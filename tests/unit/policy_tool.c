@@ -21,6 +21,8 @@ static const char *json_types(enum key_type type)
   case KEY_TYPE_CPUS:
   case KEY_TYPE_DURATION:
     return "number,string";
+  case KEY_TYPE_CREDENTIAL:
+    return "object";
   case KEY_TYPE_PROFILE:
   case KEY_TYPE_PATH:
   case KEY_TYPE_PATTERN:

@@ -2,7 +2,9 @@
 unit_proxy_libs = libproxy.a libpolicy.a libsys.a libbase.a $(UV_LIBS) $(CARES_LIBS) $(SECCOMP_LIBS) $(JSONC_LIBS) \
   $(CMOCKA_LIBS)
 
-EXTRA_DIST += tests/unit/tls_make.h
+unit_tls_libs = libproxytls.a $(unit_proxy_libs) $(OPENSSL_LIBS)
+
+EXTRA_DIST += tests/unit/inject_make.h tests/unit/tls_make.h tests/unit/tls_bench.h
 
 if HAVE_CMOCKA
 check_PROGRAMS += tests/unit/test_proxy_http_head
@@ -22,6 +24,12 @@ TESTS += tests/unit/test_proxy_http_rewrite
 tests_unit_test_proxy_http_rewrite_SOURCES = tests/unit/test_proxy_http_rewrite.c
 tests_unit_test_proxy_http_rewrite_CPPFLAGS = $(unit_cppflags)
 tests_unit_test_proxy_http_rewrite_LDADD = $(unit_proxy_libs)
+
+check_PROGRAMS += tests/unit/test_proxy_inject
+TESTS += tests/unit/test_proxy_inject
+tests_unit_test_proxy_inject_SOURCES = tests/unit/test_proxy_inject.c
+tests_unit_test_proxy_inject_CPPFLAGS = $(unit_cppflags)
+tests_unit_test_proxy_inject_LDADD = $(unit_proxy_libs)
 
 check_PROGRAMS += tests/unit/test_proxy_hosts
 TESTS += tests/unit/test_proxy_hosts
@@ -107,6 +115,24 @@ TESTS += tests/unit/test_proxy_identity
 tests_unit_test_proxy_identity_SOURCES = tests/unit/test_proxy_identity.c
 tests_unit_test_proxy_identity_CPPFLAGS = $(unit_cppflags)
 tests_unit_test_proxy_identity_LDADD = $(unit_proxy_libs)
+
+check_PROGRAMS += tests/unit/test_proxy_ca
+TESTS += tests/unit/test_proxy_ca
+tests_unit_test_proxy_ca_SOURCES = tests/unit/test_proxy_ca.c
+tests_unit_test_proxy_ca_CPPFLAGS = $(unit_cppflags) $(OPENSSL_CFLAGS)
+tests_unit_test_proxy_ca_LDADD = $(unit_tls_libs)
+
+check_PROGRAMS += tests/unit/test_proxy_tls
+TESTS += tests/unit/test_proxy_tls
+tests_unit_test_proxy_tls_SOURCES = tests/unit/test_proxy_tls.c
+tests_unit_test_proxy_tls_CPPFLAGS = $(unit_cppflags) $(OPENSSL_CFLAGS)
+tests_unit_test_proxy_tls_LDADD = $(unit_tls_libs)
+
+check_PROGRAMS += tests/unit/test_proxy_tls_peer
+TESTS += tests/unit/test_proxy_tls_peer
+tests_unit_test_proxy_tls_peer_SOURCES = tests/unit/test_proxy_tls_peer.c
+tests_unit_test_proxy_tls_peer_CPPFLAGS = $(unit_cppflags) $(OPENSSL_CFLAGS)
+tests_unit_test_proxy_tls_peer_LDADD = $(unit_tls_libs)
 
 check_PROGRAMS += tests/unit/test_sys_landlock
 TESTS += tests/unit/test_sys_landlock

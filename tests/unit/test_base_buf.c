@@ -97,6 +97,27 @@ static void test_steal(void **state)
   assert_true(span_equal_str(buf_span(&buf), "again"));
 }
 
+static void test_reserve(void **state)
+{
+  struct buf buf = BUF_INIT(5000);
+  const char *data;
+
+  (void)state;
+  buf_append_str(&buf, "x");
+  buf_reserve(&buf, 4999);
+  data = buf.data;
+  for (int i = 0; i < 4999; i++)
+    buf_append_byte(&buf, 'y');
+  assert_int_equal(buf_error(&buf), 0);
+  assert_ptr_equal(buf.data, data);
+  assert_int_equal(buf.len, 5000);
+  buf_wipe(&buf);
+  assert_null(buf.data);
+  buf_reserve(&buf, 5001);
+  assert_int_equal(buf_error(&buf), -E2BIG);
+  buf_wipe(&buf);
+}
+
 static void test_consume(void **state)
 {
   buf_autofree struct buf buf = BUF_INIT(16);
@@ -189,6 +210,7 @@ int main(void)
     cmocka_unit_test(test_printf_that_cannot_be_made),
     cmocka_unit_test(test_no_memory),
     cmocka_unit_test(test_steal),
+    cmocka_unit_test(test_reserve),
     cmocka_unit_test(test_consume),
     cmocka_unit_test(test_escaped),
     cmocka_unit_test(test_json),

@@ -13,6 +13,8 @@ static void build(const char *const *caller, const char *text, struct plan *plan
   strv_free(&facts.environment);
   for (; *caller; caller++)
     assert_int_equal(strv_add(&facts.environment, *caller), 0);
+  for (size_t i = 0; i < policy->credentials.count; i++)
+    assert_int_equal(strv_addf(&facts.placeholders, "placeholder%zu", i), 0);
   make_paths(&facts, policy, &world, NULL);
   if (make_plan(policy, &facts, argv, &err, plan) < 0)
     fail_msg("%s", err.message);
@@ -126,10 +128,56 @@ static void test_no_path(void **state)
   assert_int_equal(count_of(&plan, "PATH"), 1);
 }
 
+/* The value of a credential never passes, whoever asks for it; its variables have the placeholder. */
+static void test_credentials(void **state)
+{
+  static const char *const caller[] = { "PATH=/bin", "GITHUB_TOKEN=hunter2", "SECRET=hunter2", "SSL_CERT_FILE=/x",
+                                        NULL };
+  static const char *const kept[] = { "GITHUB_TOKEN=placeholder0", "GH_TOKEN=placeholder0", "OTHER=placeholder1",
+                                      "NODE_EXTRA_CA_CERTS=/run/sbx/ca.pem" };
+  plan_autofree struct plan plan = PLAN_INIT;
+
+  (void)state;
+  build(
+      caller,
+      "{\"env\": {\"pass\": [\"SECRET\", \"GITHUB_*\", \"S*\"]}, \"credentials\": {\"github\": {}, \"x\": {\"source\": "
+      "{\"env\": \"SECRET\"}, \"env\": \"OTHER\", \"bind\": [\"a.test\"]}}}",
+      &plan);
+  for (size_t i = 0; i < MEM_COUNT(kept); i++)
+    unit_assert_row(strv_contains(&plan.env, kept[i]), kept[i], "set");
+  assert_int_equal(count_of(&plan, "GITHUB_TOKEN"), 1);
+  assert_int_equal(count_of(&plan, "SECRET"), 0);
+  assert_int_equal(count_of(&plan, "SSL_CERT_DIR"), 0);
+  for (size_t i = 0; i < plan.env.count; i++)
+    unit_assert_row(!strstr(plan.env.items[i], "hunter2"), plan.env.items[i], "the value");
+  assert_false(strv_contains(&plan.env_left_out, "SECRET"));
+}
+
+/* Placeholders stand inside whatever the network is; trust is about the proxy alone. */
+static void test_credentials_without_proxy(void **state)
+{
+  static const char *const caller[] = { "PATH=/bin", "GITHUB_TOKEN=hunter2", NULL };
+  static const char *const modes[] = { "none", "host" };
+
+  (void)state;
+  for (size_t i = 0; i < MEM_COUNT(modes); i++) {
+    plan_autofree struct plan plan = PLAN_INIT;
+    char text[128];
+    snprintf(text, sizeof text, "{\"network\": {\"mode\": \"%s\"}, \"credentials\": {\"github\": {}}}", modes[i]);
+    build(caller, text, &plan);
+    assert_true(strv_contains(&plan.env, "GITHUB_TOKEN=placeholder0"));
+    assert_int_equal(count_of(&plan, "NODE_EXTRA_CA_CERTS"), 0);
+    assert_false(plan.tls);
+    assert_int_equal(plan.certified_max, 0);
+  }
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_allow_list),
+    cmocka_unit_test(test_credentials),
+    cmocka_unit_test(test_credentials_without_proxy),
     cmocka_unit_test(test_policy_wins),
     cmocka_unit_test(test_proxy),
     cmocka_unit_test(test_no_path),

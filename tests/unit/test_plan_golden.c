@@ -21,6 +21,7 @@ struct golden {
   struct thing things[LIST_MAX];
   const char *sockets[LIST_MAX];
   const char *hidden[LIST_MAX]; /* what the policy's patterns match */
+  const char *roots[FACTS_ROOTS_MAX]; /* files of trusted certificates */
 };
 
 static const struct golden cases[] = {
@@ -84,6 +85,13 @@ static const struct golden cases[] = {
   { .name = "upstream",
     .policy = "{\"network\": {\"upstreamProxy\": \"http://user:hunter2@proxy.test:3128\"}}",
     .uid = 1000 },
+  { .name = "credentials",
+    .policy =
+        "{\"credentials\": {\"github\": {}, \"x\": {\"source\": {\"file\": \"~/proj/token\"}, \"bind\": [\"a.test\"], "
+        "\"inject\": \"attach\"}}}",
+    .uid = 1000,
+    .things = { DIRECTORY("/var/lib/ca-certificates"), REGULAR(WORK "/token") },
+    .roots = { "/etc/ssl/ca.pem", "/var/lib/ca-certificates/bundle.pem", "/srv/not-shown.pem" } },
   { .name = "network-none", .policy = "{\"network\": {\"mode\": \"none\"}}", .uid = 1000 },
   { .name = "network-host",
     .policy = "{\"network\": {\"mode\": \"host\"}}",
@@ -120,6 +128,10 @@ static void build(const struct golden *golden, struct buf *out)
     assert_int_equal(strv_add(&facts.sockets, golden->sockets[i]), 0);
   for (size_t i = 0; i < LIST_MAX && golden->hidden[i]; i++)
     assert_int_equal(strv_add(&facts.hidden, golden->hidden[i]), 0);
+  for (size_t i = 0; i < FACTS_ROOTS_MAX && golden->roots[i]; i++)
+    facts.roots[facts.root_count++] = (struct fact_roots){ make_copy(golden->roots[i]), make_copy("roots") };
+  for (size_t i = 0; i < policy->credentials.count; i++)
+    assert_int_equal(strv_add(&facts.placeholders, "placeholder"), 0);
   make_paths(&facts, policy, &world, programs);
   if (make_plan(policy, &facts, argv, &err, &plan) < 0 || plan_check(&plan, &err) < 0 ||
       plan_resolve_program(&facts, &err, &plan) < 0)

@@ -50,6 +50,9 @@ static const char alloc_text[] =
     "\"filesystem\": {\"read\": [\"/a\", \"~/b\", \"./~c\"], \"hide\": [\"**/x\"]},\n"
     "\"network\": {\"allow\": [\"a.test\", \"a.test\", \"*.b.test:22\", \"[::1]:9\", \"*\"],\n"
     "  \"forward\": [1, \"2:3\"], \"upstreamProxy\": \"http://p.test:1\"},\n"
+    "\"credentials\": {\"github\": {}, \"x\": {\"source\": {\"exec\": [\"p\", \"q\"]}, \"env\": [\"X\", \"Y\"], "
+    "\"bind\": [\"c.test\"], \"place\": {\"header\": \"k\"}}, \"f\": {\"source\": {\"file\": \"/f\"}, \"bind\": "
+    "[\"192.0.2.1\"], \"inject\": \"attach\"}},\n"
     "\"env\": {\"pass\": [\"A*\"], \"set\": {\"B\": \"c\"}},\n"
     "\"limits\": {\"memory\": \"1g\"}, \"audit\": {\"file\": \"/x\"}}";
 
@@ -66,7 +69,9 @@ static int alloc_run(enum layer_kind kind, char **ret_text)
   int r = layers ? layers_add_text(layers, kind, "/w/p.json", span_of(alloc_text), &err) : -ENOMEM;
 
   if (r == 0)
-    r = layers_add_option(layers, "env", "X=y", "--env", &err);
+    r = layers_add_option(layers, "env", "E=y", "--env", &err);
+  if (r == 0)
+    r = layers_add_option(layers, "credentials", "npm=exec:a b", "--credential", &err);
   if (r == 0)
     r = policy_validate(layers, &err, &notes, &policy);
   if (r < 0)

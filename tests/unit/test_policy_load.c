@@ -25,8 +25,8 @@ static void test_refused(void **state)
     { "{\"env.set\": {}}", "/p.json:1: env.set: unknown key" },
     { "{\"env\": {\"set.x\": {}}}", "/p.json:1: env.set.x: unknown key" },
     { "{\"network\": {\"$schema\": \"x\"}}", "/p.json:1: network.$schema: unknown key" },
-    { "{\"credentials\": {}}", "/p.json:1: credentials: credentials come with a later version" },
-    { "{\"credentials\": null}", "/p.json:1: credentials: credentials come with a later version" },
+    { "{\"credentials\": null}", "/p.json:1: credentials: null where an object is wanted; write {\"NAME\": {...}}" },
+    { "{\"credentials\": {\"x\": 1}}", "/p.json:1: credentials.x: a number where an object is wanted" },
     { "{\"network\": {\"allow\": [\"a.test\",\n {\"host\": \"b.test\", \"methods\": [\"GET\"]}]}}",
       "/p.json:2: network.allow[1]: \"{\"host\": \"b.test\", \"methods\": [\"GET\"]}\": methods and paths of port "
       "443" },

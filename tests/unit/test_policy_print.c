@@ -29,6 +29,7 @@ static void test_default_text(void **state)
                                "    \"unixSockets\": [],\n"
                                "    \"upstreamProxy\": \"env\"\n"
                                "  },\n"
+                               "  \"credentials\": {},\n"
                                "  \"env\": {\n"
                                "    \"pass\": [],\n"
                                "    \"set\": {\n"
@@ -168,6 +169,39 @@ static const char *pick(struct unit_random *random, const char *const *words, si
 #define PICK(random, ...) \
   pick((random), (const char *const[]){ __VA_ARGS__ }, sizeof((const char *const[]){ __VA_ARGS__ }) / sizeof(char *))
 
+static void append_credential(struct unit_random *random, const char *name, struct buf *out)
+{
+  buf_printf(out, "\"%s\": {\"source\": %s, \"env\": \"%s_TOKEN\", \"bind\": [\"%s\", {\"host\": \"%s\"}]", name,
+             PICK(random, "{\"env\": \"X\"}", "{\"file\": \"~//x\"}", "{\"file\": \"/x\", \"ttl\": \"2m\"}",
+                  "{\"exec\": [\"a\", \"\", \"\\\"\\u00e9\"], \"timeout\": \"1ms\", \"ttl\": 5}"),
+             name, PICK(random, "A.test", "*.b.test:8443", "192.0.2.1"),
+             PICK(random, "c.test:1-443", "[2001:db8::1]:*", "d_e.test"));
+  if (unit_below(random, 2))
+    buf_printf(out, ", \"inject\": \"%s\"", PICK(random, "auto", "replace"));
+  if (unit_below(random, 2))
+    buf_printf(out, ", \"place\": %s",
+               PICK(random, "\"bearer\"", "{\"basic\": \"\"}", "{\"header\": \"X-K\"}", "{\"query\": \"k~\"}"));
+  if (unit_below(random, 2))
+    buf_printf(out, ", \"preset\": %s", PICK(random, "null", "\"npm\"", "\"github\""));
+  buf_append_byte(out, '}');
+}
+
+static void append_credentials(struct unit_random *random, struct buf *out)
+{
+  static const char *const names[] = { "z", "github", "a_1" };
+  bool first = true;
+
+  buf_append_str(out, "\"credentials\": {");
+  for (size_t i = 0; i < MEM_COUNT(names); i++) {
+    if (unit_below(random, 2))
+      continue;
+    buf_append_str(out, first ? "" : ",\n");
+    append_credential(random, names[i], out);
+    first = false;
+  }
+  buf_append_str(out, "}, ");
+}
+
 /* A random policy file. */
 static char *random_policy(struct unit_random *random)
 {
@@ -185,8 +219,10 @@ static char *random_policy(struct unit_random *random)
   append_list(random, "forward", &out);
   append_list(random, "publish", &out);
   append_list(random, "unixSockets", &out);
-  buf_printf(&out, "\"mode\": \"%s\", \"upstreamProxy\": \"%s\"}, \"env\": {", PICK(random, "proxy", "none", "host"),
+  buf_printf(&out, "\"mode\": \"%s\", \"upstreamProxy\": \"%s\"}, ", PICK(random, "proxy", "none", "host"),
              PICK(random, "env", "none", "http://p.test:1", "socks5h://[::1]:80/"));
+  append_credentials(random, &out);
+  buf_append_str(&out, "\"env\": {");
   append_list(random, "pass", &out);
   buf_printf(&out, "\"set\": {\"A%zu\": \"%s\", \"B\": \"\\u00e9\\u0001\"}}, ", unit_below(random, 3),
              PICK(random, "", "x", "\\\"\\\\\\n", "a=b"));

@@ -9,23 +9,16 @@ static const struct {
   bool allow;
   unsigned status;
 } statuses[] = {
-  { REASON_DENY_RULE, false, 403 },
-  { REASON_NOT_ALLOWED, false, 403 },
-  { REASON_PORT_NOT_ALLOWED, false, 403 },
-  { REASON_ADDRESS_PRIVATE, false, 403 },
-  { REASON_BAD_TARGET, false, 400 },
-  { REASON_BAD_REQUEST, false, 400 },
-  { REASON_RESOLVE_FAILED, true, 502 },
-  { REASON_CONNECT_REFUSED, true, 502 },
-  { REASON_CONNECT_TIMEOUT, true, 504 },
-  { REASON_CONNECT_FAILED, true, 502 },
-  { REASON_UPSTREAM_CLOSED, true, 502 },
-  { REASON_BAD_RESPONSE, true, 502 },
-  { REASON_LIMIT, false, 503 },
-  { REASON_LIMIT_CONNECTIONS, false, 503 },
-  { REASON_LIMIT_DIALS, true, 503 },
-  { REASON_LIMIT_HEAD, false, 431 },
-  { REASON_LIMIT_TIME, true, 504 },
+  { REASON_DENY_RULE, false, 403 },         { REASON_NOT_ALLOWED, false, 403 },
+  { REASON_PORT_NOT_ALLOWED, false, 403 },  { REASON_ADDRESS_PRIVATE, false, 403 },
+  { REASON_BAD_TARGET, false, 400 },        { REASON_BAD_REQUEST, false, 400 },
+  { REASON_RESOLVE_FAILED, true, 502 },     { REASON_CONNECT_REFUSED, true, 502 },
+  { REASON_CONNECT_TIMEOUT, true, 504 },    { REASON_CONNECT_FAILED, true, 502 },
+  { REASON_UPSTREAM_TLS, true, 502 },       { REASON_CREDENTIAL_UNAVAILABLE, true, 502 },
+  { REASON_CREDENTIAL_MISUSE, false, 403 }, { REASON_UPSTREAM_CLOSED, true, 502 },
+  { REASON_BAD_RESPONSE, true, 502 },       { REASON_LIMIT, false, 503 },
+  { REASON_LIMIT_CONNECTIONS, false, 503 }, { REASON_LIMIT_DIALS, true, 503 },
+  { REASON_LIMIT_HEAD, false, 431 },        { REASON_LIMIT_TIME, true, 504 },
 };
 
 static char *render(const struct denial *denial)

@@ -16,7 +16,7 @@ static void check_request(const char *text, const char *expected)
   struct http_head head;
 
   parse(text, &head);
-  assert_int_equal(http_target_parse_absolute(head.target, NULL, &target), 0);
+  assert_int_equal(http_target_parse_absolute(head.target, false, NULL, &target), 0);
   http_rewrite_request(&head, &target, NULL, &out);
   assert_int_equal(buf_error(&out), 0);
   assert_string_equal(out.data, expected);
@@ -53,6 +53,30 @@ static void test_reflected(void **state)
   assert_true(is_reflected("GET http://a.test/ HTTP/1.1\r\nHost: a.test\r\nMax-Forwards:\r\n\r\n"));
   assert_false(is_reflected("OPTIONS http://a.test/ HTTP/1.1\r\nHost: a.test\r\n\r\n"));
   assert_false(is_reflected("TRACER http://a.test/ HTTP/1.1\r\nHost: a.test\r\n\r\n"));
+}
+
+/* Inside TLS the port that a URL leaves out is another one. */
+static void test_tls(void **state)
+{
+  static const struct {
+    const char *text, *expected;
+  } rows[] = {
+    { "GET https://a.test/x HTTP/1.1\r\nHost: x\r\n\r\n", "GET /x HTTP/1.1\r\nHost: a.test\r\n\r\n" },
+    { "GET https://a.test:443/ HTTP/1.1\r\nHost: x\r\n\r\n", "GET / HTTP/1.1\r\nHost: a.test\r\n\r\n" },
+    { "GET https://a.test:80/ HTTP/1.1\r\nHost: x\r\n\r\n", "GET / HTTP/1.1\r\nHost: a.test:80\r\n\r\n" },
+  };
+
+  (void)state;
+  for (size_t i = 0; i < MEM_COUNT(rows); i++) {
+    buf_autofree struct buf out = BUF_INIT(1024);
+    struct http_target target;
+    struct http_head head;
+
+    parse(rows[i].text, &head);
+    assert_int_equal(http_target_parse_absolute(head.target, true, NULL, &target), 0);
+    http_rewrite_request(&head, &target, NULL, &out);
+    assert_string_equal(out.data, rows[i].expected);
+  }
 }
 
 /* F61 */
@@ -185,7 +209,7 @@ static void test_targets(void **state)
   for (size_t i = 0; i < MEM_COUNT(rows); i++) {
     struct http_target target;
     struct err err = ERR_INIT;
-    int absolute = http_target_parse_absolute(span_of(rows[i].text), &err, &target);
+    int absolute = http_target_parse_absolute(span_of(rows[i].text), false, &err, &target);
 
     if (absolute != rows[i].absolute)
       fail_msg("%d: %s", absolute, rows[i].text);
@@ -201,8 +225,9 @@ static void test_targets(void **state)
 int main(void)
 {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_request), cmocka_unit_test(test_reflected), cmocka_unit_test(test_hop_by_hop),
-    cmocka_unit_test(test_checks),  cmocka_unit_test(test_response),  cmocka_unit_test(test_targets),
+    cmocka_unit_test(test_request),    cmocka_unit_test(test_reflected), cmocka_unit_test(test_tls),
+    cmocka_unit_test(test_hop_by_hop), cmocka_unit_test(test_checks),    cmocka_unit_test(test_response),
+    cmocka_unit_test(test_targets),
   };
 
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -349,16 +349,19 @@ static void test_answers(void **state)
 }
 
 /* Requests on a connection whose target stands. */
-static void check_fixed(const char *target, uint16_t port, const char *text, int expected, const char *expected_host)
+static void check_fixed_tls(const char *target, uint16_t port, const char *name, const char *text, int expected,
+                            const char *expected_host)
 {
   policy_autofree struct policy *policy = make_policy(policy_text);
-  struct http_fixed fixed = { .port = port };
+  struct http_fixed fixed = { .port = port, .tls = name };
   struct http_target found;
   struct http_head head;
   struct err err = ERR_INIT;
   int r;
 
   assert_int_equal(host_parse(span_of(target), NULL, &fixed.host), 0);
+  if (name)
+    assert_int_equal(host_parse(span_of(name), NULL, &fixed.name), 0);
   assert_int_equal(http_head_parse_request(span_of(text), NULL, &head), 0);
   r = http_fixed_check(&fixed, policy, &head, &err, &found);
   if (r != expected)
@@ -367,6 +370,35 @@ static void check_fixed(const char *target, uint16_t port, const char *text, int
     return;
   assert_string_equal(found.host.name, expected_host);
   assert_int_equal(found.port, port);
+  assert_int_equal(found.tls, fixed.tls);
+}
+
+static void check_fixed(const char *target, uint16_t port, const char *text, int expected, const char *expected_host)
+{
+  check_fixed_tls(target, port, NULL, text, expected, expected_host);
+}
+
+/* The same inside TLS, where the certificates have named one host. */
+static void test_requests_in_tls(void **state)
+{
+  static const char *const x = "x.test";
+
+  (void)state;
+  check_fixed_tls(x, 443, x, "GET / HTTP/1.1\r\nHost: x.test\r\n\r\n", 0, x);
+  check_fixed_tls(x, 443, x, "GET / HTTP/1.1\r\nHost: X.test:443\r\n\r\n", 0, x);
+  check_fixed_tls(x, 443, x, "GET https://x.test/ HTTP/1.1\r\nHost: x.test\r\n\r\n", 0, x);
+  check_fixed_tls(x, 443, x, "GET / HTTP/1.0\r\n\r\n", 0, x);
+  check_fixed_tls(x, 443, x, "GET http://x.test/ HTTP/1.1\r\nHost: x.test\r\n\r\n", -EBADMSG, NULL);
+  check_fixed_tls(x, 443, x, "GET https://y.test/ HTTP/1.1\r\nHost: x.test\r\n\r\n", -EACCES, NULL);
+  check_fixed_tls(x, 443, x, "GET https://x.test:444/ HTTP/1.1\r\nHost: x.test\r\n\r\n", -EACCES, NULL);
+  check_fixed_tls(x, 443, x, "GET / HTTP/1.1\r\nHost: y.test\r\n\r\n", -EACCES, NULL);
+  check_fixed_tls(x, 443, x, "GET / HTTP/1.1\r\nHost: x.test:80\r\n\r\n", -EACCES, NULL);
+  check_fixed_tls(x, 443, x, "CONNECT x.test:443 HTTP/1.1\r\nHost: x.test\r\n\r\n", -EACCES, NULL);
+  check_fixed_tls("192.0.2.1", 443, x, "GET / HTTP/1.1\r\nHost: x.test\r\n\r\n", 0, x);
+  check_fixed_tls("192.0.2.1", 443, x, "GET / HTTP/1.0\r\n\r\n", 0, x);
+  check_fixed_tls("192.0.2.1", 443, x, "GET / HTTP/1.1\r\nHost: 192.0.2.1\r\n\r\n", -EACCES, NULL);
+  check_fixed_tls("192.0.2.1", 443, "192.0.2.1", "GET / HTTP/1.1\r\nHost: 192.0.2.1\r\n\r\n", 0, "192.0.2.1");
+  check_fixed_tls("192.0.2.1", 443, "192.0.2.1", "GET / HTTP/1.1\r\nHost: x.test\r\n\r\n", -EACCES, NULL);
 }
 
 static void test_requests(void **state)
@@ -401,11 +433,17 @@ static void test_requests(void **state)
 int main(void)
 {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_lenient),  cmocka_unit_test(test_others),
-    cmocka_unit_test(test_text),     cmocka_unit_test(test_end),
-    cmocka_unit_test(test_ceiling),  cmocka_unit_test(test_tls),
-    cmocka_unit_test(test_records),  cmocka_unit_test(test_answers),
-    cmocka_unit_test(test_requests), cmocka_unit_test(test_tls_hides_requests),
+    cmocka_unit_test(test_lenient),
+    cmocka_unit_test(test_others),
+    cmocka_unit_test(test_text),
+    cmocka_unit_test(test_end),
+    cmocka_unit_test(test_ceiling),
+    cmocka_unit_test(test_tls),
+    cmocka_unit_test(test_records),
+    cmocka_unit_test(test_answers),
+    cmocka_unit_test(test_requests),
+    cmocka_unit_test(test_tls_hides_requests),
+    cmocka_unit_test(test_requests_in_tls),
   };
 
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -12,10 +12,7 @@ import threading
 import time
 
 import stage
-from stage import Origin, Proxy, read_all, read_until
-
-with open(os.path.join(stage.BUILD, "config.h"), encoding="ascii") as config:
-    CONFINED = "#define SBX_NO_SELF_CONFINE" not in config.read()
+from stage import CONFINED, Origin, Proxy, read_all, read_until
 
 KIB, MIB = 1024, 1024 * 1024
 

@@ -19,14 +19,16 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.dirname(HERE))
-from lab import dns  # noqa: E402
+from lab import ca, dns  # noqa: E402
 
 BUILD = os.environ.get("SBX_WIRE_BUILD") or os.getcwd()  # make check runs at the top of the build
 with open(os.path.join(BUILD, "config.h"), encoding="ascii") as file:
-    NAME = re.search(r'(?m)^#define SBX_NAME "(.*)"$', file.read()).group(1)
+    CONFIG = file.read()
+NAME = re.search(r'(?m)^#define SBX_NAME "(.*)"$', CONFIG).group(1)
+CONFINED = "#define SBX_NO_SELF_CONFINE" not in CONFIG
 PATIENCE = 60  # seconds until a step that waits has failed; nothing is asserted about time
 CONTROL_START, CONTROL_READY, CONTROL_FAILED, CONTROL_DENIED = 1, 2, 3, 4
-CONTROL_PARENTS = 10
+CONTROL_PARENTS, CONTROL_PLACEHOLDERS, CONTROL_WANT, CONTROL_SECRET, CONTROL_CA = 10, 12, 13, 14, 15
 FRONT_HTTP = 1
 FRONTS_MAX, RUN_ID_BYTES = 56, 24
 DENIED = struct.Struct("=IIII256s192s512s")
@@ -52,6 +54,9 @@ POLICY = {
         "deny": ["denied.sub.test", "other.test:81"],
     },
 }
+
+
+AUTHORITIES = None  # of build()
 
 
 def rebind_later(name, kind, count):
@@ -116,12 +121,15 @@ def configure_loopback():
         fcntl.ioctl(v6, 0x8916, struct.pack("16sIi", socket.inet_pton(socket.AF_INET6, address), 128, index))
 
 
-def configure_etc():
-    """Covers /etc with what a resolver reads."""
+def configure_etc(authority):
+    """Covers /etc with what a resolver reads, and with the authorities that the host trusts."""
     cache = "/etc/ld.so.cache"
     kept = open(cache, "rb").read() if os.path.exists(cache) else None
     subprocess.run(["mount", "-t", "tmpfs", "wire", "/etc"], check=True)
-    for name, text in (("hosts", HOSTS), ("resolv.conf", RESOLV)):
+    os.makedirs("/etc/ssl/certs")
+    with open(authority.certificate, encoding="ascii") as file:
+        bundle = file.read()
+    for name, text in (("ssl/certs/ca-certificates.crt", bundle), ("hosts", HOSTS), ("resolv.conf", RESOLV)):
         with open(f"/etc/{name}", "w", encoding="ascii") as file:
             file.write(text)
     if kept is not None:
@@ -129,10 +137,25 @@ def configure_etc():
             file.write(kept)
 
 
+class Authorities:
+    """The one that the host trusts and one that it does not, and certificates of theirs for origins."""
+
+    def __init__(self):
+        self.directory = tempfile.TemporaryDirectory()
+        trusted = ca.Authority(f"{self.directory.name}/trusted")
+        self.trusted = trusted
+        self.good = trusted.issue("good", ["origin.test", "other.test", "203.0.113.12"])
+        self.expired = trusted.issue("expired", ["origin.test"], days=-1)
+        self.wrong_name = trusted.issue("wrong", ["wrong.test", "*.origin.test", "or*.test"])
+        self.untrusted = ca.Authority(f"{self.directory.name}/untrusted").issue("leaf", ["origin.test"])
+
+
 def build():
     """Makes the stage. Returns the DNS server."""
     configure_loopback()
-    configure_etc()
+    global AUTHORITIES
+    AUTHORITIES = Authorities()
+    configure_etc(AUTHORITIES.trusted)
     return dns.Server(["203.0.113.53"], ZONE)
 
 
@@ -149,10 +172,16 @@ def start_message_of(front=FRONT_HTTP, count=1, parents=0, generation=0):
     return message + b"run-wire".ljust(RUN_ID_BYTES, b"\0")
 
 
+def placeholders_message(placeholders):
+    """struct control_placeholders, in the order of the policy's credentials."""
+    return struct.pack("=II", CONTROL_PLACEHOLDERS, len(placeholders)) + b"".join(
+        text.ljust(257, b"\0") for text in placeholders + [b""] * (32 - len(placeholders)))
+
+
 class Proxy:
     """A running sbx-proxy. address is where its HTTP front listens."""
 
-    def __init__(self, policy=None, descriptors=None, audit_start=b"", start_message=None, more=()):
+    def __init__(self, policy=None, descriptors=None, audit_start=b"", start_message=None, more=(), tls=False):
         self.listener = socket.create_server(("127.0.0.1", 0), backlog=4096)
         self.address = self.listener.getsockname()
         self.audit = tempfile.NamedTemporaryFile()
@@ -161,12 +190,17 @@ class Proxy:
         self.seen = len(audit_start)
         self.control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.control.settimeout(PATIENCE)
-        self.process = self.spawn(theirs, descriptors)
+        self.process = self.spawn(theirs, descriptors, "sbx-proxy-tls" if tls else "sbx-proxy")
         theirs.close()
         self.send_start(canonical(POLICY if policy is None else policy), start_message, more)
+        self.authority = None  # the certificate of its CA
+        if tls and self.first and struct.unpack_from("=I", self.first)[0] == CONTROL_CA:
+            length, = struct.unpack_from("=I", self.first, 4)
+            self.authority = self.first[8:8 + length].decode()
+            self.first = self.control.recv(65536)
 
     @staticmethod
-    def spawn(theirs, descriptors):
+    def spawn(theirs, descriptors, name):
         """sbx's way: an empty environment, the control socket as descriptor 3, nothing else."""
         def child():
             if descriptors:
@@ -174,7 +208,7 @@ class Proxy:
                 resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors, descriptors))
             os.dup2(theirs.fileno(), 3, inheritable=True)
 
-        program = os.path.join(BUILD, "sbx-proxy")
+        program = os.path.join(BUILD, name)
         environment = {k: v for k, v in os.environ.items() if k in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS")}
         with open("/proc/self/uid_map", encoding="ascii") as file:
             root_of_the_machine = os.geteuid() == 0 and file.read().split() == ["0", "0", "4294967295"]
@@ -198,7 +232,7 @@ class Proxy:
         os.close(audit)
         for each in more:
             self.control.send(each)
-        self.first = self.control.recv(4096)
+        self.first = self.control.recv(65536)
 
     @property
     def ready(self):

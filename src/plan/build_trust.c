@@ -1,0 +1,43 @@
+/* What programs inside trust: the certificates that the host trusts, corporate ones among them, and beside them the CA
+ * that the proxy makes for the run. The files stand in place of the host's, since some programs look nowhere else;
+ * others have bundles of their own and look at variables, which build_env.c sets (F78). */
+#include "plan/build.h"
+#include "plan/ops.h"
+
+#include <errno.h>
+
+#define OUT_OF_MEMORY(err) err_set((err), ENOMEM, "out of memory")
+
+static struct plan_op *add(struct plan *plan, enum plan_op_kind kind, const char *target, const char *text)
+{
+  struct plan_op *op = ops_add(plan, PLAN_STAGE_PRIVATE, kind, NULL, target, "trust");
+
+  if (!op || !(op->data = mem_strndup(text, strlen(text))))
+    return NULL;
+  op->mode = 0444;
+  op->certified = true;
+  return op;
+}
+
+int build_trust(const struct facts *facts, struct err *err, struct plan *plan)
+{
+  if (!plan->tls)
+    return 0;
+  for (size_t i = 0; i < facts->root_count; i++) {
+    const char *real = facts->roots[i].real;
+    const struct plan_op *cover = ops_covering(plan, real);
+
+    if (!cover || !ops_is_bind(cover) || strcmp(cover->source, cover->target) != 0)
+      continue; /* not there inside */
+    if (!add(plan, PLAN_COVER, real, facts->roots[i].text))
+      return OUT_OF_MEMORY(err);
+    if (!plan->bundle && !(plan->bundle = mem_strndup(real, strlen(real))))
+      return OUT_OF_MEMORY(err);
+  }
+  if (!plan->bundle &&
+      strv_add(&plan->warnings, "credentials: no file with the CA certificates of the host was found (such as "
+                                "/etc/ssl/certs/ca-certificates.crt), so most programs will not trust the connections "
+                                "to bound hosts; install the package ca-certificates") < 0)
+    return OUT_OF_MEMORY(err);
+  return add(plan, PLAN_FILE, PLAN_CA, "") ? 0 : OUT_OF_MEMORY(err);
+}

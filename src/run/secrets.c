@@ -1,0 +1,215 @@
+#include "config.h"
+
+#include "run/secrets.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+int secrets_open(struct secrets *secrets, const struct policy *policy, const struct facts *facts,
+                 void (*answered)(void *data, const struct control_secret *answer), void *data, struct err *err)
+{
+  struct secrets made = {
+    .policy = policy, .facts = facts, .answered = answered, .data = data, .count = policy->credentials.count
+  };
+
+  made.entries = mem_calloc(made.count, sizeof *made.entries);
+  if (!made.entries)
+    return err_set(err, ENOMEM, "out of memory");
+  for (size_t i = 0; i < made.count; i++)
+    made.entries[i].fetch = (struct fetch)FETCH_INIT;
+  *secrets = made;
+  return 0;
+}
+
+void secrets_close(struct secrets *secrets)
+{
+  for (size_t i = 0; i < secrets->count; i++) {
+    struct secrets_entry *entry = &secrets->entries[i];
+
+    if (entry->said[0])
+      log_line(LOG_WARNING, "credential %s: its program said: %s", secrets->policy->credentials.items[i].name,
+               entry->said);
+    mem_wipe(entry->said, sizeof entry->said);
+    fetch_abort(&entry->fetch);
+    secret_free(&entry->value);
+  }
+  free(secrets->entries);
+  if (secrets->count > 0)
+    secret_guard_process(false);
+  *secrets = (struct secrets)SECRETS_INIT;
+}
+
+static uint64_t ms_to_ns(uint64_t ms)
+{
+  return ms * UINT64_C(1000000);
+}
+
+static bool is_good(const struct secrets_entry *entry, uint64_t now)
+{
+  return entry->value.len > 0 && (!entry->until_ns || now < entry->until_ns);
+}
+
+/* What the proxy gets. The message lies in memory for secrets, since it holds one. */
+static void answer(struct secrets *secrets, uint32_t index, const struct secrets_entry *entry, const char *error)
+{
+  secret_autofree struct secret memory = SECRET_INIT;
+  struct control_secret none = { .type = CONTROL_SECRET, .index = index, .error = "out of memory" };
+  struct control_secret *message = &none;
+  uint64_t now = clock_mono_ns();
+  uint64_t left_ms = 0;
+
+  if (secret_new(sizeof *message, NULL, &memory) == 0) {
+    message = (void *)memory.bytes;
+    message->type = CONTROL_SECRET;
+    message->index = index;
+    snprintf(message->error, sizeof message->error, "%s", error);
+    if (error[0] == '\0') {
+      message->len = (uint32_t)entry->value.len;
+      memcpy(message->value, entry->value.bytes, entry->value.len);
+    }
+    if (error[0] == '\0' && entry->until_ns)
+      left_ms = entry->until_ns > now ? (entry->until_ns - now) / 1000000 + 1 : 1;
+    message->valid_ms = left_ms < UINT32_MAX ? (uint32_t)left_ms : UINT32_MAX;
+  }
+  secrets->answered(secrets->data, message);
+}
+
+/* A source has given a value, or not. */
+static void settle(struct secrets *secrets, size_t index, int result, const struct err *err, uint64_t valid_ms)
+{
+  struct secrets_entry *entry = &secrets->entries[index];
+  uint64_t ttl = secrets->policy->credentials.items[index].source.ttl_ms;
+
+  if (ttl > 0 && (valid_ms == 0 || ttl < valid_ms))
+    valid_ms = ttl;
+  entry->fetched_ns = clock_mono_ns();
+  entry->until_ns = result == 0 && valid_ms > 0 ? entry->fetched_ns + ms_to_ns(valid_ms) : 0;
+  snprintf(entry->error, sizeof entry->error, "%.*s", (int)sizeof entry->error - 1, result < 0 ? err->message : "");
+  if (result < 0)
+    secret_free(&entry->value);
+  if (!entry->wanted)
+    return;
+  entry->wanted = false;
+  answer(secrets, (uint32_t)index, entry, entry->error);
+}
+
+/* Begins to ask the source. */
+static void fetch(struct secrets *secrets, size_t index)
+{
+  const struct policy_credential *credential = &secrets->policy->credentials.items[index];
+  struct secrets_entry *entry = &secrets->entries[index];
+  struct err err = ERR_INIT;
+  int r;
+
+  secret_guard_process(true);
+  secret_free(&entry->value);
+  r = secret_new(LIMITS_SECRET_BYTES, &err, &entry->value);
+  if (r == 0 && credential->source.kind == POLICY_SOURCE_EXEC) {
+    r = fetch_start(credential, secrets->policy, secrets->facts, &err, &entry->fetch);
+    if (r == 0)
+      return;
+  } else if (r == 0) {
+    r = fetch_read(credential, secrets->facts, &err, &entry->value);
+  }
+  settle(secrets, index, r, &err, 0);
+}
+
+void secrets_want(struct secrets *secrets, uint32_t index, bool stale)
+{
+  struct secrets_entry *entry;
+  uint64_t now = clock_mono_ns();
+  uint64_t age;
+
+  if (index >= secrets->count) {
+    answer(secrets, index, NULL, "no such credential");
+    return;
+  }
+  entry = &secrets->entries[index];
+  entry->wanted = true;
+  if (entry->fetch.pid >= 0)
+    return;
+  /* What the command sends can be refused on purpose, again and again: that must not run the program each time. */
+  age = entry->fetched_ns ? now - entry->fetched_ns : UINT64_MAX;
+  if ((is_good(entry, now) && (!stale || age < ms_to_ns(LIMITS_SECRET_FRESH_MS))) ||
+      (entry->error[0] != '\0' && age < ms_to_ns(LIMITS_SECRET_RETRY_MS))) {
+    entry->wanted = false;
+    answer(secrets, index, entry, entry->error);
+    return;
+  }
+  fetch(secrets, index);
+}
+
+void secrets_forget(struct secrets *secrets)
+{
+  for (size_t i = 0; i < secrets->count; i++)
+    secrets->entries[i].wanted = false;
+}
+
+size_t secrets_poll(const struct secrets *secrets, struct pollfd *fds)
+{
+  size_t count = 0;
+
+  for (size_t i = 0; i < secrets->count; i++) {
+    const struct fetch *fetch = &secrets->entries[i].fetch;
+
+    if (fetch->out >= 0)
+      fds[count++] = (struct pollfd){ .fd = fetch->out, .events = POLLIN };
+    if (fetch->err >= 0)
+      fds[count++] = (struct pollfd){ .fd = fetch->err, .events = POLLIN };
+  }
+  return count;
+}
+
+int secrets_wait_ms(const struct secrets *secrets)
+{
+  uint64_t now = clock_mono_ns();
+  uint64_t nearest = UINT64_MAX;
+
+  for (size_t i = 0; i < secrets->count; i++) {
+    const struct fetch *fetch = &secrets->entries[i].fetch;
+
+    if (fetch->pid >= 0 && fetch->deadline_ns < nearest)
+      nearest = fetch->deadline_ns;
+  }
+  if (nearest == UINT64_MAX)
+    return -1;
+  return nearest <= now ? 0 : (nearest - now) / 1000000 < 60000 ? (int)((nearest - now) / 1000000) + 1 : 60000;
+}
+
+void secrets_read(struct secrets *secrets)
+{
+  for (size_t i = 0; i < secrets->count; i++) {
+    struct secrets_entry *entry = &secrets->entries[i];
+    struct err err = ERR_INIT;
+    struct span said;
+    uint64_t valid_ms;
+    int r;
+
+    if (entry->fetch.pid < 0 || !fetch_step(&entry->fetch))
+      continue;
+    said = fetch_said(&entry->fetch);
+    snprintf(entry->said, sizeof entry->said, "%.*s", (int)said.len, said.ptr);
+    r = fetch_finish(&secrets->policy->credentials.items[i], &entry->fetch, &err, &entry->value, &valid_ms);
+    if (r == 0)
+      mem_wipe(entry->said, sizeof entry->said);
+    settle(secrets, i, r, &err, valid_ms);
+  }
+}
+
+bool secrets_reaped(struct secrets *secrets, pid_t pid, int status)
+{
+  for (size_t i = 0; i < secrets->count; i++) {
+    struct fetch *fetch = &secrets->entries[i].fetch;
+
+    if (fetch->pid != pid || fetch->ended)
+      continue;
+    fetch->ended = true;
+    fetch->status = status;
+    return true;
+  }
+  return false;
+}
