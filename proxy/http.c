@@ -554,6 +554,7 @@ void http_fixed_start(struct conn *conn, const struct http_fixed *fixed, struct 
     http->origin_port = fixed->port;
     http->origin_route = fixed->route;
   }
-  loop_timer_set(conn->timer, fixed->refused ? LIMITS_FIRST_MS : LIMITS_HEAD_MS);
+  /* Who has carried out a handshake may take its time. */
+  loop_timer_set(conn->timer, fixed->refused && !fixed->tls ? LIMITS_FIRST_MS : LIMITS_HEAD_MS);
   begin(http, bytes, NULL);
 }

@@ -94,6 +94,36 @@ def test_every_front(sbx, lab, project, parents, scheme, how):
         assert ("GET", "http://origin.test/") in parent.asked and ("CONNECT", "origin.test:443") in parent.asked
 
 
+@pytest.mark.parametrize("scheme", PORTS)
+def test_credentials(sbx, lab, project, parents, scheme):
+    """On the terminated leg too, on every front and for each connection of it: the parent sees TLS, and its login is not
+    the origin's."""
+    parent = parents(scheme, (USER, PASSWORD))
+    bound = {"bound": {"source": {"env": "KEY"}, "env": "KEY", "bind": ["origin.test"]}}
+    code = """
+import http.client
+answers = []
+for how in (lambda: http.client.HTTPSConnection("origin.test", timeout=60), proxied):
+    connection = how()
+    for path in ("/", "/close/5", "/"):  # the origin closes after the second
+        connection.request("GET", path, headers={"Authorization": "Bearer " + os.environ["KEY"]})
+        answers.append(connection.getresponse().read().decode("latin-1"))
+print(json.dumps(answers))
+"""
+    proxied = """
+def proxied():
+    connection = http.client.HTTPSConnection("127.0.0.1", 3128, timeout=60)
+    connection.set_tunnel("origin.test", 443)
+    return connection
+"""
+    result = steps(sbx, proxied + code, "--policy", project.policy("p.json", credentials=bound),
+                   env={"KEY": "the-value-of-the-key-outside", "HTTP_PROXY": url(scheme), "https_proxy": url(scheme)})
+    assert result.json == ["lab page of origin.test\n", "\0\1\2\3\4", "lab page of origin.test\n"] * 2, result
+    assert [r.get("authorization") for r in lab.requests] == ["Bearer the-value-of-the-key-outside"] * 6
+    assert {r.get("proxy-authorization") for r in lab.requests} == {None} and all(r.secure for r in lab.requests)
+    assert len(parent.asked) >= 4 and all(kind != "GET" for kind, _ in parent.asked), parent.asked
+
+
 def test_parent_by_name_and_unencrypted_port(sbx, lab, parents):
     parent = parents("http")
     result = steps(sbx, "print(http('http://origin.test:8080/'), end='')", "--allow", "origin.test:8080",

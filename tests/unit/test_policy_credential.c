@@ -393,14 +393,18 @@ static void test_bound(void **state)
   policy_autofree struct policy *policy =
       make_policy("{\"credentials\": {\"b\": " ENTRY("B", "*.a.test", "") ", \"a\": " ENTRY(
           "A", "a.test", "") ", \"c\": " ENTRY("C", "192.0.2.1:*", "") ", \"d\": " ENTRY("D", "both.a.test", "") "}}");
+  policy_autofree struct policy *grown = NULL;
 
   (void)state;
+  /* What the user allows while the command runs changes nothing about it. */
+  assert_int_equal(policy_extend(policy, "other.test", "--ask", NULL, &grown), 0);
   for (size_t i = 0; i < MEM_COUNT(rows); i++) {
     struct host host;
     uint16_t port = 443;
     if (host_parse_target(span_of(rows[i].target), 443, NULL, &host, &port) < 0)
       assert_int_equal(host_parse(span_of(rows[i].target), NULL, &host), 0);
     unit_assert_row(decide_bound(policy, &host, port) == rows[i].bound, rows[i].target, "bound");
+    unit_assert_row(decide_bound(grown, &host, port) == rows[i].bound, rows[i].target, "bound as before");
   }
 }
 

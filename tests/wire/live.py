@@ -232,8 +232,10 @@ def test_connection_ceiling():
         answer = proxy.get("http://origin.test/")
         assert answer.startswith(b"HTTP/1.1 503 ") and b'"reason":"limit-connections"' in answer, answer
         assert proxy.audit_lines(1)[0]["reason"] == "limit-connections"
+        full = descriptors(proxy)
         clients.pop().close()
         clients.pop().close()
+        wait_until(lambda: descriptors(proxy) <= full - 2, "connections that have ended stay")
         assert_serves(proxy, server)
         for client in clients:
             client.close()

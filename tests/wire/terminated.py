@@ -183,6 +183,21 @@ def test_bad_origins():
         assert_bad_origin(proxy, stage.AUTHORITIES.wrong_name, b"ostname mismatch")
 
 
+def test_bad_origin_and_patient_client():
+    """A connection that is opened ahead of its request gets the answer too."""
+    with terminating() as proxy, contextlib.closing(Origin("203.0.113.10", 443).listener) as listener:
+        def refuse():
+            with listener.accept()[0] as connection:
+                connection.recv(65536)
+        refused = Result(refuse)
+        client = open_tls(proxy)
+        refused.get()
+        time.sleep(1.5)
+        client.sendall(REQUEST)
+        assert b'"reason":"upstream-tls"' in response(client)
+        client.close()
+
+
 def test_origin_without_tls():
     """An origin that speaks no TLS, or ends the connection, or falls silent."""
     with terminating() as proxy, contextlib.closing(Origin("203.0.113.10", 443).listener) as listener:
