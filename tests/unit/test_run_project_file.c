@@ -1,4 +1,6 @@
 /* A rule comes into the user's file at its place, and every other byte stays. */
+#include "config.h"
+
 #include "run/project_file.h"
 
 #include "policy/doc.h"
@@ -85,7 +87,8 @@ static void test_a_new_file(void **state)
   assert_int_equal(allow(state, "r.test", &err), 0);
   assert_int_equal(allow(state, "[2001:db8::1]:7", &err), 0);
   assert_int_equal(allow(state, "r.test", &err), 0);
-  assert_text("// Your own policy for one project; sbx run --ask adds to it. Edit it as you like.\n{\n  \"network\": "
+  assert_text("// Your own policy for one project; " SBX_NAME
+              " run --ask adds to it. Edit it as you like.\n{\n  \"network\": "
               "{\n    \"allow\": [\n"
               "      \"r.test\",\n      \"[2001:db8::1]:7\"\n    ]\n  }\n}\n");
   assert_int_equal(lstat("p.json", &stat), 0);
