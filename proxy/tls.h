@@ -19,7 +19,8 @@ int tls_new(struct err *err, struct tls **ret_tls);
 void tls_free(struct tls *tls);
 
 /* Takes all certificates of a text in PEM for those that origins may be vouched for by, whether they vouch for
- * themselves or not. Their number, or -EINVAL with the number of the one that cannot be read. Each takes about 0.1 ms. */
+ * themselves or not. Their number, or -EINVAL with the number of the one that cannot be read. Each takes about
+ * 0.1 ms. */
 int tls_trust(struct tls *tls, struct span pem, struct err *err);
 
 /* Appends the first file of the host's that holds such certificates: the distributions' bundles, and what OpenSSL was
