@@ -38,9 +38,10 @@ static const struct policy_credential make_credentials[MAKE_COUNT] = {
   { .name = make_names[6], .inject = POLICY_INJECT_ATTACH, .place = POLICY_PLACE_QUERY, .place_name = make_sign },
 };
 
-/* The values share no four bytes with the placeholders or with each other. */
+/* The values share no four bytes with the placeholders or with each other, and none begins as a placeholder ends or
+ * ends as one begins: what is left of half a value beside a placeholder does not make a whole one. */
 static const struct inject_secret make_secrets[MAKE_COUNT] = {
-  { &make_credentials[0], SPAN_INIT("ghp_TTTTplaceholder"), SPAN_INIT("real0+/=%0~value") },
+  { &make_credentials[0], SPAN_INIT("ghp_TTTTplaceholder"), SPAN_INIT("Neal0+/=%0~value") },
   { &make_credentials[1], SPAN_INIT("AIzaQQQQplaceholder"), SPAN_INIT("genuine1&=?1 secret") },
   { &make_credentials[2], SPAN_INIT("own-WWWWplaceholder"),
     SPAN_INIT("\xc3\xa9"

@@ -58,33 +58,33 @@ static void test_swapped(void **state)
   static const struct row rows[] = {
     { "GET /", "Accept: a\r\n", REPLACED, NULL, "Accept: a\r\n" },
     { "GET /", "Authorization: Bearer ghp_TTTTplaceholder\r\n", REPLACED, NULL,
-      "Authorization: Bearer real0+/=%0~value\r\n" },
+      "Authorization: Bearer Neal0+/=%0~value\r\n" },
     { "GET /", "A: b\r\nAUTHORIZATION: token ghp_TTTTplaceholder\r\nC: d\r\n", REPLACED, NULL,
-      "A: b\r\nAUTHORIZATION: token real0+/=%0~value\r\nC: d\r\n" },
-    { "GET /", "Authorization: ghp_TTTTplaceholder\r\n", REPLACED, NULL, "Authorization: real0+/=%0~value\r\n" },
-    { "GET /", "X-Api-Key: ghp_TTTTplaceholder\r\n", REPLACED, NULL, "X-Api-Key: real0+/=%0~value\r\n" },
-    { "GET /", "Private-Token: ghp_TTTTplaceholder\r\n", REPLACED, NULL, "Private-Token: real0+/=%0~value\r\n" },
+      "A: b\r\nAUTHORIZATION: token Neal0+/=%0~value\r\nC: d\r\n" },
+    { "GET /", "Authorization: ghp_TTTTplaceholder\r\n", REPLACED, NULL, "Authorization: Neal0+/=%0~value\r\n" },
+    { "GET /", "X-Api-Key: ghp_TTTTplaceholder\r\n", REPLACED, NULL, "X-Api-Key: Neal0+/=%0~value\r\n" },
+    { "GET /", "Private-Token: ghp_TTTTplaceholder\r\n", REPLACED, NULL, "Private-Token: Neal0+/=%0~value\r\n" },
     { "GET /", "x-own: <own-WWWWplaceholder>\r\n", REPLACED, NULL,
       "x-own: <\xc3\xa9"
       "clair2>\r\n" },
     /* x-access-token:ghp_TTTTplaceholder */
     { "GET /", "Authorization: Basic eC1hY2Nlc3MtdG9rZW46Z2hwX1RUVFRwbGFjZWhvbGRlcg==\r\n", REPLACED, NULL,
-      "Authorization: Basic eC1hY2Nlc3MtdG9rZW46cmVhbDArLz0lMH52YWx1ZQ==\r\n" },
+      "Authorization: Basic eC1hY2Nlc3MtdG9rZW46TmVhbDArLz0lMH52YWx1ZQ==\r\n" },
     { "GET /", "Authorization: basic  eC1hY2Nlc3MtdG9rZW46Z2hwX1RUVFRwbGFjZWhvbGRlcg\r\n", REPLACED, NULL,
-      "Authorization: basic  eC1hY2Nlc3MtdG9rZW46cmVhbDArLz0lMH52YWx1ZQ\r\n" },
+      "Authorization: basic  eC1hY2Nlc3MtdG9rZW46TmVhbDArLz0lMH52YWx1ZQ\r\n" },
     /* ghp_TTTTplaceholder:x-oauth-basic */
     { "GET /", "Authorization: Basic Z2hwX1RUVFRwbGFjZWhvbGRlcjp4LW9hdXRoLWJhc2lj\r\n", REPLACED, NULL,
-      "Authorization: Basic cmVhbDArLz0lMH52YWx1ZTp4LW9hdXRoLWJhc2lj\r\n" },
+      "Authorization: Basic TmVhbDArLz0lMH52YWx1ZTp4LW9hdXRoLWJhc2lj\r\n" },
     /* What a variable holds may be the whole token. */
     { "GET /", "Authorization: Basic ghp_TTTTplaceholder\r\n", REPLACED, NULL,
-      "Authorization: Basic real0+/=%0~value\r\n" },
+      "Authorization: Basic Neal0+/=%0~value\r\n" },
     /* Two of one, two of different ones, in one field and in two. */
     { "GET /", "Authorization: ghp_TTTTplaceholder,ghp_TTTTplaceholder\r\nX-Own: own-WWWWplaceholder\r\n", REPLACED,
       NULL,
-      "Authorization: real0+/=%0~value,real0+/=%0~value\r\nX-Own: \xc3\xa9"
+      "Authorization: Neal0+/=%0~value,Neal0+/=%0~value\r\nX-Own: \xc3\xa9"
       "clair2\r\n" },
     { "GET /", "Authorization: ghp_TTTTplaceholder own-WWWWplaceholder\r\n", REPLACED, NULL,
-      "Authorization: real0+/=%0~value \xc3\xa9"
+      "Authorization: Neal0+/=%0~value \xc3\xa9"
       "clair2\r\n" },
     { "GET /?a&key=AIzaQQQQplaceholder&b=c", "A: b\r\n", REPLACED, "GET /?a&key=genuine1%26%3D%3F1%20secret&b=c",
       "A: b\r\n" },
@@ -391,16 +391,16 @@ static void test_scrub(void **state)
   check_scrubbed("HTTP/1.1 200 OK\r\nA: b\r\n\r\n", "OK\nA: b\n", 0);
   check_scrubbed("HTTP/1.1 200 VALUE-THREE-3!\r\nA: b\r\n\r\n", "brr.BBBBplaceholder!\nA: b\n", 1);
   check_scrubbed(
-      "HTTP/1.1 200 OK\r\nSet-Cookie: t=real0+/=%0~value; Path=/\r\nX: VALUE-THREE-3real0+/=%0~value\r\n\r\n",
+      "HTTP/1.1 200 OK\r\nSet-Cookie: t=Neal0+/=%0~value; Path=/\r\nX: VALUE-THREE-3Neal0+/=%0~value\r\n\r\n",
       "OK\nSet-Cookie: t=ghp_TTTTplaceholder; Path=/\nX: brr.BBBBplaceholderghp_TTTTplaceholder\n", 3);
-  check_scrubbed("HTTP/1.1 302 OK\r\nLocation: /?t=real0%2B%2f%3D%250~value&u=%72eal0%2B%2f%3D%25%30~value\r\n\r\n",
+  check_scrubbed("HTTP/1.1 302 OK\r\nLocation: /?t=Neal0%2B%2f%3D%250~value&u=%4eeal0%2B%2f%3D%25%30~value\r\n\r\n",
                  "OK\nLocation: /?t=ghp_TTTTplaceholder&u=ghp_TTTTplaceholder\n", 2);
-  check_scrubbed("HTTP/1.1 302 OK\r\nLocation: /?r=%2F%3Ft%3Dreal0%252B%252F%253D%25250~value\r\n\r\n",
+  check_scrubbed("HTTP/1.1 302 OK\r\nLocation: /?r=%2F%3Ft%3DNeal0%252B%252F%253D%25250~value\r\n\r\n",
                  "OK\nLocation: /?r=%2F%3Ft%3Dghp_TTTTplaceholder\n", 1);
   check_scrubbed("HTTP/1.1 401 No\r\nWWW-Authenticate: Basic realm=\"six 6 \\\"six\\\"\", q=six+6+%22six%22\r\n\r\n",
                  "No\nWWW-Authenticate: Basic realm=\"sgn_PPPPplaceholder\", q=sgn_PPPPplaceholder\n", 2);
-  /* x-access-token:real0+/=%0~value */
-  check_scrubbed("HTTP/1.1 200 OK\r\nX: Basic eC1hY2Nlc3MtdG9rZW46cmVhbDArLz0lMH52YWx1ZQ==\r\n\r\n",
+  /* x-access-token:Neal0+/=%0~value */
+  check_scrubbed("HTTP/1.1 200 OK\r\nX: Basic eC1hY2Nlc3MtdG9rZW46TmVhbDArLz0lMH52YWx1ZQ==\r\n\r\n",
                  "OK\nX: Basic eC1hY2Nlc3MtdG9rZW46ghp_TTTTplaceholder==\n", 1);
   check_scrubbed("HTTP/1.1 200 OK\r\nX-VALUE-THREE-3: a\r\nx-value-three-3-b: a\r\nA: b\r\n\r\n", "OK\nA: b\n", 2);
 }
