@@ -438,11 +438,13 @@ def test_websocket():
         read_until(origin, b"\r\n\r\n")
         origin.sendall(b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\nfirst")
         assert read_until(client, b"first")
-        block = bytes(1000000)
+        block = b"\x82\xff" + bytes(1000000)  # begins as a masked frame does
         sending = Result(lambda: client.sendall(block))
         got = 0
         while got < len(block):
-            got += len(origin.recv(1 << 20))
+            piece = origin.recv(1 << 20)
+            assert piece, f"the origin got {got} bytes"
+            got += len(piece)
         sending.get()
         origin.sendall(b"last")
         assert client.recv(100) == b"last"
