@@ -145,7 +145,7 @@ static int open_session(const struct run_request *request, struct engine_run *ru
   if (r < 0)
     return r;
   make_run_id(session->run_id, sizeof session->run_id);
-  ask_open(&session->ask, &request->ask, run->init, proxy_answer, proxy);
+  ask_open(&session->ask, &request->ask, run->guard, proxy_answer, proxy);
   session->open = true;
   *proxy = (struct proxy)PROXY_INIT;
   proxy->ask = &session->ask;
