@@ -84,14 +84,23 @@ static void free_closed(uv_handle_t *handle)
   free(handle);
 }
 
+static void on_poll(uv_poll_t *handle, int status, int events);
+
+static void start(struct loop_io *io)
+{
+  uv_poll_start(&io->uv, (io->watched & LOOP_READ ? UV_READABLE : 0) | (io->watched & LOOP_WRITE ? UV_WRITABLE : 0),
+                on_poll);
+}
+
 static void on_poll(uv_poll_t *handle, int status, int events)
 {
   struct loop_io *io = (struct loop_io *)handle;
   unsigned ready = 0;
 
-  /* A socket error comes as a status, and libuv has stopped the watch then. */
+  /* A socket error comes as a status, and libuv has stopped the watch then. But bytes that came before it are read
+   * first, and who waits for more after them has to hear of it again. */
   if (status < 0) {
-    io->watched = 0;
+    start(io);
     ready = LOOP_READ | LOOP_WRITE;
   }
   if (events & UV_READABLE)
@@ -122,17 +131,11 @@ int loop_io_new(struct loop *loop, int fd, void (*ready)(void *data, unsigned ev
 
 void loop_io_watch(struct loop_io *io, unsigned events)
 {
-  int want = 0;
-
   if (events == io->watched)
     return;
-  if (events & LOOP_READ)
-    want |= UV_READABLE;
-  if (events & LOOP_WRITE)
-    want |= UV_WRITABLE;
   io->watched = events;
-  if (want)
-    uv_poll_start(&io->uv, want, on_poll);
+  if (events)
+    start(io);
   else
     uv_poll_stop(&io->uv);
 }

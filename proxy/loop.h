@@ -31,8 +31,9 @@ void loop_stop(struct loop *loop);
 uint64_t loop_now_ms(const struct loop *loop);
 
 /* Watches fd, at first for nothing. ready(data, events) is told LOOP_READ and LOOP_WRITE together when the socket is in
- * error: the next recv(2) or send(2) says which. fd stays the caller's, must be non-blocking, and must be closed only
- * after loop_io_free(). 0 or -errno. */
+ * error, on each turn that it is watched: the next recv(2) or send(2) says which error it is, or the one after what
+ * came before it. fd stays the caller's, must be non-blocking, and must be closed only after loop_io_free(). 0 or
+ * -errno. */
 int loop_io_new(struct loop *loop, int fd, void (*ready)(void *data, unsigned events), void *data,
                 struct loop_io **ret_io);
 /* Sets what is waited for; 0 is nothing. Costs nothing when it does not change. */

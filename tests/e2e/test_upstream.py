@@ -10,6 +10,7 @@ import pytest
 
 from harness.procs import descendants, wait_until
 from harness.sbx import PYTHON
+from lab.origin import reset
 from lab.parent import HttpParent, SocksParent
 
 ADDRESS = "192.0.2.80"
@@ -220,6 +221,35 @@ def test_answers_that_are_none(sbx, lab, parents, scheme, answers):
         result = steps(sbx, 'print(http("https://origin.test/"))', *ALLOW, env={"https_proxy": url(scheme, "")})
         assert "502" in result.out and "is not well formed" in result.out, (answer, result)
     assert lab.connections == []
+
+
+@pytest.mark.parametrize("scheme, answer", [("http", b"HTTP/1.1 200 OK\r\nVia: x\r\n\r\n"),
+                                            ("socks5h", b"\x05\x00\x05\x00\x00\x01\x00\x00\x00\x00\x00\x00")])
+def test_parent_that_leaves_at_every_byte(sbx, lab, project, scheme, answer):
+    """Of its handshake, by a close or a reset: told as the parent's failure, and nothing goes past it."""
+    path = project.home + "/audit.jsonl"
+    cuts = [(length, hard) for length in range(len(answer)) for hard in (False, True)]
+    left = iter(cuts)
+
+    def serve(stream):
+        stream.recv(65536)
+        length, hard = next(left)
+        stream.sendall(answer[:length])
+        if hard:
+            reset(stream)
+    listener = lab.servers.listen(PORTS[scheme], serve, ADDRESS)
+    try:
+        result = steps(sbx, f"for _ in range({len(cuts)}): print(http('https://origin.test/'), flush=True)", *ALLOW, "--audit", path,
+                       env={"https_proxy": url(scheme, "")}).ok()
+    finally:
+        listener.shutdown(socket.SHUT_RDWR)
+        listener.close()
+    lines = result.out.splitlines()
+    assert len(lines) == len(cuts) and all("502" in line and f"{scheme}://{ADDRESS}" in line for line in lines), result
+    with open(path) as file:
+        told = {(line["verdict"], line["reason"]) for line in map(json.loads, file)}
+    assert told <= {("error", "parent-bad-reply"), ("error", "parent-unreachable")}, told
+    assert next(left, None) is None and lab.connections == []
 
 
 @pytest.mark.parametrize("scheme, reason", [("http", "parent-refused"), ("socks5h", "connect-failed")])
