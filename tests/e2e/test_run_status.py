@@ -173,7 +173,7 @@ def test_signal_that_is_not_caught_ends_the_run(sbx, name):
 
 
 def test_signal_at_any_early_moment_ends_the_run(sbx):
-    """F41: a signal that comes while the sandbox is being built is not lost."""
+    """P9, F41: a signal that comes while the sandbox is being built is not lost."""
     for delay in range(0, 40, 4):
         process = sbx.start("run", "--", "sleep", "1000")
         subprocess.run(["sleep", f"0.{delay:03d}"], check=True)
