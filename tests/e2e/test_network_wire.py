@@ -1,8 +1,13 @@
 """The proxy's HTTP, byte by byte (F54, F56, F57, F58, F61): judged per request, strict, and faithful."""
 import hashlib
+import os
+import signal
+import subprocess
 
 import pytest
 
+from harness.procs import descendants, wait_until
+from harness.sbx import PYTHON
 from harness.wire import Quiet, connect, converse, get, talk
 from lab.origin import pattern
 
@@ -326,9 +331,6 @@ print(urllib.request.urlopen("http://origin.test/").status)
 
 def test_proxy_killed_fails_closed(sbx, lab):
     """P1, P2: after SIGKILL of the proxy the command's requests fail; none gets through unjudged; the run goes on."""
-    import os
-    import signal
-    from harness.procs import descendants
     code = """
 import urllib.request
 def go(url):
@@ -350,3 +352,30 @@ raise SystemExit(4)
     assert process.returncode in (4, 125), (out, err)
     assert b"proxy" in err, err
     assert all(request.host != "evil.test" for request in lab.requests)
+
+
+def test_proxy_that_dies_again_and_again(sbx, lab):
+    """P1, P2: it is replaced a few times, and then there is no network: that is told once, and connections are refused at
+    once."""
+    code = """
+import socket
+while input():
+    try:
+        s = socket.create_connection(("origin.test", 80), timeout=40); s.sendall(b"GET / HTTP/1.0\\r\\nHost: origin.test\\r\\n\\r\\n")
+        print(s.recv(12).decode(), flush=True)
+    except OSError as error: print(type(error).__name__, flush=True)
+"""
+    process = sbx.start("run", *ALLOW, "--", PYTHON, "-c", code, stdin=subprocess.PIPE)
+    answers = []
+    for _ in range(8):
+        process.stdin.write(b"go\n")
+        process.stdin.flush()
+        answers.append(process.stdout.readline().decode().strip())
+        for proxy in [p for p in descendants(process.pid) if p.name == "sbx-proxy"]:
+            os.kill(proxy.pid, signal.SIGKILL)
+        wait_until(lambda: not [p for p in descendants(process.pid) if p.name == "sbx-proxy"], "it is gone")
+    _, err = process.communicate(b"\n", timeout=60)
+    served = answers.count("HTTP/1.1 200")
+    assert 2 <= served <= 6 and answers[:served] == ["HTTP/1.1 200"] * served, answers
+    assert set(answers[served:]) <= {"gaierror", "ConnectionRefusedError"}, answers
+    assert err.decode().count("the sandbox has no network from here on") == 1, err
