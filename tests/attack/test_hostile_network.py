@@ -267,7 +267,7 @@ tick(answer)
     with Attack(sbx, code, *ALLOW) as attack:
         count, answer = attack.tick()
         assert count > 1000
-        assert answer.startswith("HTTP/1.1 200 ") or '"reason":"limit"' in answer, answer
+        assert answer.startswith("HTTP/1.1 200 ") or '"reason":"limit-connections"' in answer, answer
         assert attack.resident < RESIDENT_MAX
         attack.go()
         answer, = attack.tick()

@@ -201,7 +201,7 @@ OWN_SETTINGS = ("/proc/sys/fs/mqueue/", "/proc/sys/kernel/auto_msgmni", "/proc/s
 
 
 def test_no_setting_of_the_kernel_is_writable(sbx):
-    """F1: every file below /proc/sys, and what stands beside it; for root, whose uid sysctls look at, without
+    """F1, P8: every file below /proc/sys, and what stands beside it; for root, whose uid sysctls look at, without
     exception."""
     code = """
 opened = []

@@ -156,8 +156,10 @@ def test_tools_cope_with_hidden_paths(sbx, project):
     project.git("commit", "-qm", "tracked")
     project.write("untracked/file", "hunter2")
     project.write("new", "x")
-    result = sbx.shell("git add new && git commit -qm new && git log --oneline | wc -l", "--hide", "untracked").ok()
-    assert result.out.split()[-1] == "3", result
+    result = sbx.shell("git status --porcelain; git add new && git commit -qm new && git log --oneline | wc -l", "--hide",
+                       "untracked", "--hide", "tracked.env").ok()
+    assert "?? new" in result.out and result.out.split()[-1] == "3", result
+    assert project.git("show", "--name-only", "--format=") == "new\n" and project.git("show", "HEAD:tracked.env") == "hunter2"
 
 
 def test_secret_of_the_home_keeps_its_name(sbx, project):

@@ -125,6 +125,12 @@ def test_absent_protected_names_leave_no_trace(sbx, project):
     assert set(os.listdir(project.root)) == {".git", "README"}
 
 
+def test_tools_meet_no_placeholder(sbx, project):
+    """F20: git, grep and cp go over a project in which protected names are absent as they do without sbx."""
+    result = sbx.shell("git status --porcelain && git add -A && ! grep -r nowhere . && cp -r . /tmp/copy && ls -A /tmp/copy")
+    assert result.ok().out.split() == [".git", "README"] and result.err == "", result
+
+
 def test_protection_holds_below_a_subdirectory_start(sbx, project):
     project.write(".envrc", "original")
     project.write("sub/file", "x")

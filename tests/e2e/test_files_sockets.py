@@ -258,6 +258,32 @@ if __name__ == "__main__":
     assert result.ok().out == "True\n2\n", result
 
 
+NODE = """
+const child = require("child_process"), net = require("net");
+if (process.argv[2]) {
+  process.on("message", m => process.send(m + " and back", () => process.disconnect()));
+} else {
+  child.fork(__filename, ["child"]).on("message", m => console.log(m)).send("to a child");
+  const server = net.createServer(s => { s.end("by a path"); server.close(); });
+  server.listen("/tmp/node.sock", () => net.connect("/tmp/node.sock").on("data", d => console.log(String(d))));
+}
+"""
+
+
+def test_node_speaks_with_its_children_and_by_a_path(sbx, project):
+    """F11: as tsx and Playwright do."""
+    project.write("ipc.js", NODE)
+    assert sorted(sbx.run("--", "node", "ipc.js").ok().out.splitlines()) == ["by a path", "to a child and back"]
+
+
+def test_commit_is_signed_by_an_agent_inside(sbx, project):
+    """F11: the agent's socket is the command's own."""
+    result = sbx.shell("eval $(ssh-agent) >/dev/null && ssh-keygen -q -t ed25519 -N '' -f /tmp/k && ssh-add -q /tmp/k && "
+                       "mv /tmp/k /tmp/gone && git -c gpg.format=ssh -c user.signingkey=/tmp/k.pub commit -q -S "
+                       "--allow-empty -m signed; ssh-agent -k >/dev/null; git cat-file commit HEAD | grep -c SIGNATURE")
+    assert result.ok().out == "2\n", result
+
+
 def test_socket_made_by_one_run_is_reached_by_another_only_in_the_workspace(sbx, project):
     """What a run makes in the shared workspace is the workspace's; in /tmp it is the run's own."""
     first = sbx.start("run", "--", "/usr/bin/python3", "-c", """

@@ -149,6 +149,23 @@ s = way(kind, "origin.test", 443); s.sendall(data[:1000]); s.shutdown(socket.SHU
 
 
 @WAY
+def test_encrypted_client_hello(sbx, lab, way):
+    """The outer name is what counts: browsers send the extension always. Behind another one anything could be meant."""
+    code = """
+def with_ech(data):
+    body = data[9:]; at = 34; at += 1 + body[at]; at += 2 + int.from_bytes(body[at:at + 2], "big"); at += 1 + body[at]
+    outer = bytes(1) + struct.pack(">HHBH", 1, 1, 7, 32) + os.urandom(32) + struct.pack(">H", 144) + os.urandom(144)
+    extensions = body[at + 2:] + struct.pack(">HH", 0xfe0d, len(outer)) + outer
+    body = body[:at] + struct.pack(">H", len(extensions)) + extensions
+    return data[:3] + struct.pack(">H", len(body) + 4) + b"\\1" + len(body).to_bytes(3, "big") + body
+for name in ("origin.test", "evil.test"):
+    s = way(kind, "origin.test", 443); s.sendall(with_ech(hello(name))); got = read(s); print(got[:1] == b"\\x16", got == ALERT)
+"""
+    result = steps(sbx, way, code).ok()
+    assert result.out == "True False\nFalse True\n", result
+
+
+@WAY
 def test_address_as_target(sbx, lab, way):
     """A hello without a name is right there; a name must be allowed by itself."""
     code = """

@@ -1,4 +1,4 @@
-"""Names judged, addresses judged, and only what was judged is dialled (F52, F53)."""
+"""Names judged, addresses judged, and only what was judged is dialled (P2; F52, F53)."""
 import json
 
 import pytest
