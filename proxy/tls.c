@@ -34,6 +34,7 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
+#define OWN_MESSAGES 8 /* of TLS, that one read goes on after */
 #define HTTP_1_1 "\x08http/1.1"
 
 struct tls {
@@ -53,6 +54,7 @@ struct end {
   bool unwritable; /* the socket takes nothing any more; what the peer has sent before can be read */
   bool cut; /* the socket has ended */
   int error; /* the last of the socket, as a positive errno; 0: none */
+  bool dry; /* the socket had no bytes when it was read last */
   unsigned shake_waits; /* LOOP_READ, LOOP_WRITE */
   unsigned recv_waits;
   unsigned send_waits;
@@ -81,7 +83,8 @@ static int bio_recv(BIO *bio, char *bytes, size_t size, size_t *ret_count)
     n = recv(end->fd, bytes, size, MSG_DONTWAIT);
   while (n < 0 && errno == EINTR);
   end->cut = n == 0;
-  if (n < 0 && errno == EAGAIN)
+  end->dry = n < 0 && errno == EAGAIN;
+  if (end->dry)
     BIO_set_retry_read(bio);
   else if (n < 0)
     end->error = errno;
@@ -153,12 +156,19 @@ static ssize_t end_recv(void *data, char *bytes, size_t size)
 {
   struct end *end = data;
   size_t count = 0;
-  int r;
+  int r = 0;
 
   if (end->broken)
     return -EPROTO;
-  ERR_clear_error();
-  r = SSL_read_ex(end->ssl, bytes, size, &count);
+  /* One call may come to a message of TLS's own, a ticket for the next session say. What follows it can be the answer
+   * of an origin that has closed already: nobody would tell of it again. */
+  for (unsigned i = 0; i < OWN_MESSAGES; i++) {
+    ERR_clear_error();
+    end->dry = false;
+    r = SSL_read_ex(end->ssl, bytes, size, &count);
+    if (r == 1 || end->dry || SSL_get_error(end->ssl, r) != SSL_ERROR_WANT_READ)
+      break;
+  }
   if (r == 1) {
     end->recv_waits = 0;
     return (ssize_t)count;
