@@ -5,12 +5,14 @@
  * inside sees none of its jobs stop, and a job that was stopped before is stopped afterwards: the kernel keeps both
  * apart.
  *
- * The tree is gone through again and again, and whoever has no tracer is seized. A pass is quiet if it finds nobody but
- * those that an earlier pass has found held (or dead), and they are so still; after two quiet passes in a row nobody
- * runs. Why two: within one pass, a process that was not seen yet may make a child and end, and the child is then one
- * of the reaper's, which was looked at before. It cannot get further up than that, so the next pass sees it, alive at
- * the end of a list of which no earlier member has changed. A thread's children are read before its state: whose thread
- * was alive afterwards cannot have lost any.
+ * The tree is gone through again and again, and whoever is found is seized at once, before it is looked at: a process
+ * may live for less time than that takes, and have a child that goes on for it. Whom a seized one makes is seized with
+ * it (PTRACE_O_TRACEFORK and its like), so who flees in this way is caught when any one of its line is. A pass is quiet
+ * if it finds nobody but those that an earlier pass has found held (or dead), and they are so still; after two quiet
+ * passes in a row nobody runs. Why two: within one pass, a process that was not seen yet may make a child and end, and
+ * the child is then one of the reaper's, which was looked at before. It cannot get further up than that, so the next
+ * pass sees it, alive at the end of a list of which no earlier member has changed. A thread's children are read before
+ * its state: whose thread was alive afterwards cannot have lost any.
  *
  * Held is also a thread that is seized and waits in the kernel without being interruptible (a parent in vfork(2), a
  * slow disk): it does not return to its program before it has stopped. What is left of its system call it may do: a
@@ -27,8 +29,8 @@
  *
  * Numbers: top is our child, so its number is its own; a process is taken for what it is by its directory in /proc,
  * which is opened once, and by its parent, whom we hold. What is seized is ours to wait for, so its number is not given
- * to another. Only a thread may end between its listing and PTRACE_SEIZE, and a stranger take its number: the stranger
- * stands still for as long, and goes on.
+ * to another. Only between its listing and PTRACE_SEIZE may it end and a stranger take its number: the stranger stands
+ * still for as long, and goes on.
  */
 #include "sys/freeze.h"
 
@@ -56,6 +58,7 @@
 
 #define FREEZE_MS 1000 /* for everything to stop */
 #define FREEZE_GRACE_MS 200 /* and for the tracer to say so */
+#define FREEZE_OPTIONS (PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACECLONE)
 #define PASS_NS 1000000
 #define REFUSALS_MAX 50 /* passes in a row: who executes a program may be refused for a moment */
 #define TASKS_MAX 65536
@@ -99,8 +102,19 @@ struct status {
   pid_t tracer;
 };
 
+/* Seized or refused may be another than the one that was meant: a thread that executes a program takes the number of
+ * its process, and whoever has just ended is refused. The next pass tells. */
+static int seize(pid_t tid)
+{
+  if (ptrace(PTRACE_SEIZE, tid, NULL, (void *)(uintptr_t)FREEZE_OPTIONS) < 0)
+    return -errno;
+  (void)ptrace(PTRACE_INTERRUPT, tid, NULL, NULL);
+  return 0;
+}
+
 static int push(struct tracer *tracer, pid_t pid, pid_t parent)
 {
+  (void)seize(pid); /* look_at_thread() tells what came of it */
   if (mem_grow(&tracer->queue, tracer->queued, &tracer->queue_cap, sizeof *tracer->queue, TASKS_MAX) < 0)
     return -ENOMEM;
   tracer->queue[tracer->queued++] = (struct process){ .pid = pid, .parent = parent };
@@ -188,22 +202,12 @@ static struct thread *find_or_add(struct tracer *tracer, pid_t tid)
   return &tracer->threads[tracer->count++];
 }
 
-/* Seized or refused may be another than the one that was meant: a thread that executes a program takes the number of
- * its process, and whoever has just ended is refused. The next pass tells. */
-static void stop(struct tracer *tracer, pid_t tid, bool seized)
-{
-  if (!seized && ptrace(PTRACE_SEIZE, tid, NULL, NULL) < 0) {
-    tracer->refused = errno == ESRCH ? tracer->refused : -errno;
-    return;
-  }
-  (void)ptrace(PTRACE_INTERRUPT, tid, NULL, NULL);
-}
-
 static int look_at_thread(struct tracer *tracer, const struct process *process, int tasks, const char *name)
 {
   const size_t before = tracer->queued;
+  const pid_t tid = parse_pid(span_of(name));
+  const int seized = seize(tid);
   int r = push_children(tracer, process->pid, tasks, name);
-  pid_t tid = parse_pid(span_of(name));
   struct status status;
   struct thread *thread;
   bool held;
@@ -226,7 +230,10 @@ static int look_at_thread(struct tracer *tracer, const struct process *process, 
     return 0;
   if (status.tracer && status.tracer != getpid())
     return -EBUSY;
-  stop(tracer, tid, status.tracer != 0);
+  if (status.tracer)
+    (void)ptrace(PTRACE_INTERRUPT, tid, NULL, NULL);
+  else if (seized < 0 && seized != -ESRCH)
+    tracer->refused = seized;
   return 0;
 }
 

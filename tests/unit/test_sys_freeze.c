@@ -238,6 +238,29 @@ static void test_all_stop_and_go_on(void **state)
   end(top, shared);
 }
 
+/* However many flee, and from one end of the list to the other. */
+static void test_who_flees_is_caught(void **state)
+{
+  static kind *const kinds[] = { stop_itself, flee, flee, flee, flee, flee, flee, flee, flee };
+  struct freeze freeze = FREEZE_INIT;
+  struct err err = ERR_INIT;
+  struct shared *shared;
+  pid_t top = start(kinds, MEM_COUNT(kinds), &shared);
+  bool has_group;
+
+  (void)state;
+  for (int round = 0; round < 20; round++) {
+    int r = freeze_below(&freeze, top, 0, &err, &has_group);
+
+    if (r < 0)
+      fail_msg("round %d: %s", round, err.message);
+    assert_false(counts_on(shared));
+    freeze_thaw(&freeze, false);
+    await_count(shared);
+  }
+  end(top, shared);
+}
+
 static void test_who_goes_on_is_told(void **state)
 {
   struct freeze freeze = FREEZE_INIT;
@@ -413,10 +436,10 @@ static void test_nothing_below(void **state)
 int main(int argc, char **argv)
 {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_all_stop_and_go_on), cmocka_unit_test(test_who_goes_on_is_told),
-    cmocka_unit_test(test_held_processes_die), cmocka_unit_test(test_the_tracer_dies),
-    cmocka_unit_test(test_traced_by_another),  cmocka_unit_test(test_execve_with_threads),
-    cmocka_unit_test(test_nothing_below)
+    cmocka_unit_test(test_all_stop_and_go_on),  cmocka_unit_test(test_who_flees_is_caught),
+    cmocka_unit_test(test_who_goes_on_is_told), cmocka_unit_test(test_held_processes_die),
+    cmocka_unit_test(test_the_tracer_dies),     cmocka_unit_test(test_traced_by_another),
+    cmocka_unit_test(test_execve_with_threads), cmocka_unit_test(test_nothing_below)
   };
 
   if (argc > 1 && strcmp(argv[1], word) == 0)
