@@ -98,8 +98,15 @@ def test_start_takes_the_same_steps_in_a_large_tree(sbx, project, watch):
 
 
 def pending(path):
-    """An autofs mount whose daemon never answers: whoever looks below path hangs."""
+    """A mount whose daemon never answers: whoever looks below path hangs. Of autofs; where the kernel has none, of FUSE.
+    Returns descriptors: what the kernel asks comes from the first, and with the second the mount dies."""
     os.makedirs(path, exist_ok=True)
+    with open("/proc/filesystems") as file:
+        has_autofs = "\tautofs\n" in file.read()
+    if not has_autofs:
+        device = os.open("/dev/fuse", os.O_RDWR)
+        space.mount("lab", path, "fuse", 0, f"fd={device},rootmode=40000,user_id=0,group_id=0")
+        return os.dup(device), device
     read, write = os.pipe()
     os.set_inheritable(write, True)
     space.mount("lab", path, "autofs", 0, f"fd={write},pgrp={os.getpgrp()},minproto=5,maxproto=5,direct")
@@ -116,7 +123,7 @@ def test_dead_automount_does_not_hang_the_start(sbx, project, where):
     read, write = pending(path)
     # The process group that mounted it is the daemon's and does not hang itself: sbx needs another one.
     try:
-        threading.Thread(target=lambda: os.read(read, 4096), daemon=True).start()
+        threading.Thread(target=lambda: os.read(read, 1 << 17), daemon=True).start()
         result = sbx.run("--", "echo", "started", start_new_session=True, timeout=40)
         assert result.ok().out == "started\n"
     finally:
@@ -164,4 +171,4 @@ def test_each_mask_costs_the_same_steps(project, failing):
     few, some, many = counts
     assert some["mount"] > few["mount"] and some["openat2"] > few["openat2"], counts
     for call in many:
-        assert many[call] - some[call] <= 2 * (some[call] - few[call]) + 2, (call, counts)
+        assert many[call] - some[call] <= 2 * max(some[call] - few[call], 0) + 2, (call, counts)
