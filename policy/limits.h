@@ -42,6 +42,7 @@
 
 /* Plan. */
 #define LIMITS_PLAN_OPS 65536 /* operations of one plan */
+#define LIMITS_LATE_BYTES (8 * 1024 * 1024) /* a file that is made when the rest of the sandbox stands */
 
 /* Proxy: per connection. */
 #define LIMITS_HTTP_HEAD_BYTES (64 * 1024) /* a whole request or response head */

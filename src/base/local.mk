@@ -8,5 +8,6 @@ libbase_a_SOURCES = \
   src/base/log.c src/base/log.h \
   src/base/mem.c src/base/mem.h \
   src/base/num.c src/base/num.h \
+  src/base/sha1.c src/base/sha1.h \
   src/base/span.c src/base/span.h \
   src/base/strv.c src/base/strv.h

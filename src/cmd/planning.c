@@ -15,6 +15,8 @@ static int read_for_credentials(struct context *context, bool keep, struct err *
   mem_autofree char *path = dir ? path_join(dir, strrchr(facts->private_home, '/')) : NULL;
   int r = path ? facts_read_roots(err, facts) : err_set(err, ENOMEM, "out of memory");
 
+  if (r == 0)
+    r = facts_read_java(err, facts);
   return r < 0 ? r : placeholder_load(context->policy, path, keep, err, &facts->placeholders);
 }
 

@@ -14,8 +14,8 @@
  *   --args           options as NUL-terminated strings from a pipe: no limit of argv, nothing to read in /proc (F4,
  *                    F29)
  *   --file           from memfds that are filled when the plan is known; --seccomp the same, while the mounts are made
- *   --file           of what holds the certificate of the run's CA, from pipes: bubblewrap waits there for their ends,
- *                    since the proxy that makes it needs the listeners, and they need init
+ *   --file           of what is late, such as the certificate of the run's CA, from pipes: bubblewrap waits there for
+ *                    their ends, since the proxy that makes it needs the listeners, and they need init
  *   --json-status-fd a line when init exists; at the end a line with "exit-code", which comes only if the command was
  *                    executed: without it the set-up failed
  *   --file           of the marker, from a full pipe ("gate"): when it has room, everything before it is mounted
@@ -59,8 +59,8 @@ struct engine_own {
   int gate_fd;
   int filter_fd; /* shared memory files; empty at first */
   int files[ENGINE_FILES_MAX];
-  int certified[ENGINE_CERTIFIED_MAX]; /* our ends of pipes */
-  int certified_theirs[ENGINE_CERTIFIED_MAX];
+  int late[ENGINE_LATE_MAX]; /* our ends of pipes */
+  int late_theirs[ENGINE_LATE_MAX];
   struct bwrap_fds theirs; /* what bubblewrap has: numbers there, not here */
 };
 
@@ -68,7 +68,7 @@ struct engine_own {
 struct launch {
   struct spawn_fd fds[SPAWN_FDS_MAX];
   size_t count;
-  int ends[4 + ENGINE_CERTIFIED_MAX]; /* of pipes; ours to close when it has them */
+  int ends[4 + ENGINE_LATE_MAX]; /* of pipes; ours to close when it has them */
   size_t end_count;
 };
 
@@ -147,14 +147,14 @@ static int add_descriptors(struct launch *launch, const struct engine_inputs *in
     r = add_memory(launch, "sbx-file", &own->files[own->theirs.file_count]);
     own->theirs.file_count += r == 0;
   }
-  own->theirs.certified = own->certified_theirs;
-  while (r == 0 && own->theirs.certified_count < inputs->certified_count) {
-    size_t next = own->theirs.certified_count;
+  own->theirs.late = own->late_theirs;
+  while (r == 0 && own->theirs.late_count < inputs->late_count) {
+    size_t next = own->theirs.late_count;
 
-    if (next == ENGINE_CERTIFIED_MAX)
+    if (next == ENGINE_LATE_MAX)
       return -E2BIG;
-    r = add_pipe(launch, 0, &own->certified_theirs[next], &own->certified[next]);
-    own->theirs.certified_count += r == 0;
+    r = add_pipe(launch, 0, &own->late_theirs[next], &own->late[next]);
+    own->theirs.late_count += r == 0;
   }
   for (size_t i = 0; i < inputs->keep_count && r == 0; i++)
     r = inherit(launch, inputs->keep_fds[i]);
@@ -258,7 +258,7 @@ static int fill_files(const struct plan *plan, struct engine_own *own, struct er
     const struct plan_op *op = &plan->ops.items[i];
     int r;
 
-    if (!op->data || op->certified || strcmp(op->target, PLAN_MARKER) == 0)
+    if (!op->data || op->late || strcmp(op->target, PLAN_MARKER) == 0)
       continue;
     if (next == own->theirs.file_count)
       return err_set(err, E2BIG, "engine: %s: was not prepared for", op->target);
@@ -368,7 +368,7 @@ int engine_start(const struct plan *plan, const char *closed_dir, struct err *er
   return r;
 }
 
-int engine_certify(const struct plan *plan, struct span certificate, struct err *err, struct engine_run *run)
+int engine_complete(const struct plan *plan, const struct span *texts, struct err *err, struct engine_run *run)
 {
   struct engine_own *own = run->own;
   size_t next = 0;
@@ -377,24 +377,22 @@ int engine_certify(const struct plan *plan, struct span certificate, struct err 
     const struct plan_op *op = &plan->ops.items[i];
     int r;
 
-    if (!op->certified)
+    if (!op->late)
       continue;
-    r = fd_write_all(own->certified[next], span_of(op->data));
-    if (r == 0)
-      r = fd_write_all(own->certified[next], certificate);
-    fd_close(&own->certified[next++]);
+    r = fd_write_all(own->late[next], texts[next]);
+    fd_close(&own->late[next++]);
     if (r < 0)
       return err_set_errno(err, -r, "isolation: bubblewrap died before it had read %s", op->target);
   }
-  for (; next < own->theirs.certified_count; next++)
-    fd_close(&own->certified[next]); /* prepared for, and not needed */
+  for (; next < own->theirs.late_count; next++)
+    fd_close(&own->late[next]); /* prepared for, and not needed */
   return 0;
 }
 
 static int verify(int root, const struct plan_op *op, struct err *err)
 {
   struct open_how how = { .flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
-  bool masked = op->kind == PLAN_MASK_FILE || op->kind == PLAN_MASK_DIR || op->kind == PLAN_TMPFS;
+  bool masked = op->kind != PLAN_BIND_RO && op->kind != PLAN_BIND_RW;
   fd_autoclose int fd = (int)syscall(SYS_openat2, root, op->target, &how, sizeof how);
   path_object_autofree struct path_object now = { .real = NULL };
   int r = fd < 0 ? -errno : path_examine(fd, &now);
@@ -480,8 +478,8 @@ static void own_free(struct engine_run *run)
   fd_close(&own->filter_fd);
   for (size_t i = 0; i < own->theirs.file_count; i++)
     fd_close(&own->files[i]);
-  for (size_t i = 0; i < own->theirs.certified_count; i++)
-    fd_close(&own->certified[i]);
+  for (size_t i = 0; i < own->theirs.late_count; i++)
+    fd_close(&own->late[i]);
   free(own);
   run->own = NULL;
 }

@@ -11,7 +11,7 @@ struct writer {
   size_t count; /* of options and values */
   const struct bwrap_fds *fds;
   size_t next_file; /* of fds->files */
-  size_t next_certified; /* of fds->certified */
+  size_t next_late; /* of fds->late */
   const char *closed_dir;
 };
 
@@ -58,9 +58,9 @@ static int add_file(struct writer *writer, const struct plan_op *op)
   const struct bwrap_fds *fds = writer->fds;
   int fd;
 
-  if (op->certified ? writer->next_certified == fds->certified_count : writer->next_file == fds->file_count)
+  if (op->late ? writer->next_late == fds->late_count : writer->next_file == fds->file_count)
     return -E2BIG;
-  fd = op->certified ? fds->certified[writer->next_certified++] : fds->files[writer->next_file++];
+  fd = op->late ? fds->late[writer->next_late++] : fds->files[writer->next_file++];
   arg_mode(writer, op->mode);
   arg_fd(writer, op->kind == PLAN_COVER ? "--ro-bind-data" : "--file", fd);
   arg(writer, op->target);

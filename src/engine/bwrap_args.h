@@ -12,10 +12,10 @@ struct bwrap_fds {
   int release;
   int gate;
   int filter;
-  const int *files; /* one for each operation with data but the marker and certified ones, in their order */
+  const int *files; /* one for each operation with data but the marker and late ones, in their order */
   size_t file_count;
-  const int *certified; /* one for each certified operation, in their order */
-  size_t certified_count;
+  const int *late; /* one for each late operation, in their order */
+  size_t late_count;
 };
 
 /* Whether bubblewrap takes so many arguments for the view of files and of the command. 0; or -E2BIG with the mend. */

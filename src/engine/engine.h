@@ -4,7 +4,7 @@
  *
  *   engine_prepare  the engine's program loads; the plan need only have been begun (plan_begin)
  *   engine_start    namespaces, mounts, filter and listeners are being made; the command does not run
- *   engine_certify  where the plan has certified files: they get the certificate of the run's CA
+ *   engine_complete where the plan has late files: they get what they hold
  *   engine_settle   waits until everything stands, and compares each judged object with the one mounted (F26)
  *   engine_release  the command runs
  *   engine_finish   after waitpid(2) of guard: what became of it
@@ -37,7 +37,7 @@ struct engine_run {
 #define ENGINE_RUN_INIT { .guard = -1, .init = -1, .own = NULL, .netns = NETNS_INIT, .listener_count = 0 }
 
 #define ENGINE_FILES_MAX 64
-#define ENGINE_CERTIFIED_MAX 8
+#define ENGINE_LATE_MAX 48
 
 /* What the caller adds to a plan for one run. */
 struct engine_inputs {
@@ -45,7 +45,7 @@ struct engine_inputs {
   size_t keep_count;
   int cgroup_procs; /* cgroup.procs to start in, or -1 */
   size_t file_count; /* how many operations with data the plan will have (data_max); at most ENGINE_FILES_MAX */
-  size_t certified_count; /* the same of certified ones (certified_max); at most ENGINE_CERTIFIED_MAX */
+  size_t late_count; /* the same of late ones (late_max); at most ENGINE_LATE_MAX */
 };
 
 /* 0; or -errno with "part: cause; fix" in err, and nothing left behind. */
@@ -56,9 +56,9 @@ int engine_prepare(const struct plan *plan, const struct engine_inputs *inputs, 
  * after which the caller calls engine_abort(). */
 int engine_start(const struct plan *plan, const char *closed_dir, struct err *err, struct engine_run *run);
 
-/* Ends the certified files with the certificate, in PEM; until then the mounts wait for it. Harmless where there are
- * none. 0; or -errno, after which the caller calls engine_abort(). */
-int engine_certify(const struct plan *plan, struct span certificate, struct err *err, struct engine_run *run);
+/* Gives the late files what they hold: one text for each late operation, in their order. Until then the mounts wait for
+ * it. Harmless where there are none. 0; or -errno, after which the caller calls engine_abort(). */
+int engine_complete(const struct plan *plan, const struct span *texts, struct err *err, struct engine_run *run);
 
 /* 0; or -errno: an engine's own fault, or -ESTALE where another object was mounted than the one judged. */
 int engine_settle(const struct plan *plan, struct engine_run *run, struct err *err);

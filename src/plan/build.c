@@ -50,7 +50,7 @@ static int set_frame(const struct policy *policy, const struct facts *facts, cha
   plan->data_max = facts->file_count + 1; /* and /etc/hosts */
   plan->tls = plan->network == PLAN_NETWORK_PROXY && policy->credentials.count > 0;
   if (plan->tls)
-    plan->certified_max = facts->root_count + 1; /* and the CA by itself */
+    plan->late_max = facts->root_count + 1 + facts->java_count; /* and the CA by itself */
   plan->workspace = mem_strndup(facts->workspace, strlen(facts->workspace));
   return plan->workspace ? r : -ENOMEM;
 }

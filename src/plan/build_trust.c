@@ -1,6 +1,7 @@
 /* What programs inside trust: the certificates that the host trusts, corporate ones among them, and beside them the CA
  * that the proxy makes for the run. The files stand in place of the host's, since some programs look nowhere else;
- * others have bundles of their own and look at variables, which build_env.c sets (F78). */
+ * others have bundles of their own and look at variables, which build_env.c sets (F78). Java has stores of its own, and
+ * no variable but one on which it prints a line. */
 #include "plan/build.h"
 #include "plan/ops.h"
 
@@ -15,7 +16,7 @@ static struct plan_op *add(struct plan *plan, enum plan_op_kind kind, const char
   if (!op || !(op->data = mem_strndup(text, strlen(text))))
     return NULL;
   op->mode = 0444;
-  op->certified = true;
+  op->late = PLAN_LATE_CERTIFICATE;
   return op;
 }
 
@@ -39,5 +40,25 @@ int build_trust(const struct facts *facts, struct err *err, struct plan *plan)
                                 "/etc/ssl/certs/ca-certificates.crt), so most programs will not trust the connections "
                                 "to bound hosts; install the package ca-certificates") < 0)
     return OUT_OF_MEMORY(err);
-  return add(plan, PLAN_FILE, PLAN_CA, "") ? 0 : OUT_OF_MEMORY(err);
+  return add(plan, PLAN_FILE, PLAN_CA, facts->extra_roots ? facts->extra_roots : "") ? 0 : OUT_OF_MEMORY(err);
+}
+
+int build_trust_java(const struct facts *facts, struct err *err, struct plan *plan)
+{
+  for (size_t i = 0; i < facts->java_count && plan->tls; i++) {
+    const char *real = facts->java[i].real;
+    const struct plan_op *cover = ops_covering(plan, real);
+    struct plan_op *op;
+
+    if (!cover || !ops_is_bind(cover) || strcmp(cover->source, cover->target) != 0)
+      continue; /* not there inside */
+    ops_drop_visible(plan, real);
+    op = ops_add(plan, PLAN_STAGE_VISIBLE, PLAN_COVER, real, real, "trust");
+    if (!op || !(op->data = mem_strndup("", 0)))
+      return OUT_OF_MEMORY(err);
+    op->mode = 0444;
+    op->late = PLAN_LATE_JAVA;
+    ops_place(plan);
+  }
+  return 0;
 }

@@ -329,6 +329,8 @@ int build_visible(const struct policy *policy, const struct facts *facts, struct
     r = show_workspace(facts, err, plan);
   if (r == 0)
     r = show_policy(policy, from, facts, err, plan);
+  if (r == 0)
+    r = build_trust_java(facts, err, plan);
   if (r < 0)
     return r;
   return plan->private_home ? list_private_mounts(facts, from, err, plan) : 0;

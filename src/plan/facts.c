@@ -27,6 +27,10 @@ void facts_free(struct facts *facts)
     free(facts->roots[i].real);
     free(facts->roots[i].text);
   }
+  for (size_t i = 0; i < facts->java_count; i++) {
+    free(facts->java[i].real);
+    free(facts->java[i].bytes);
+  }
   free(facts->paths);
   free(facts->files);
   free(facts->home);
@@ -37,6 +41,7 @@ void facts_free(struct facts *facts)
   free(facts->private_home);
   free(facts->repository);
   free(facts->hosts);
+  free(facts->extra_roots);
   strv_free(&facts->environment);
   strv_free(&facts->placeholders);
   strv_free(&facts->sockets);

@@ -37,6 +37,15 @@ struct fact_roots {
 
 #define FACTS_ROOTS_MAX 4
 
+/* A store of certificates that Java trusts. */
+struct fact_java {
+  char *real;
+  char *bytes;
+  size_t len;
+};
+
+#define FACTS_JAVA_MAX 16
+
 struct facts {
   uid_t uid;
   gid_t gid;
@@ -58,6 +67,9 @@ struct facts {
   size_t path_cap;
   struct fact_roots roots[FACTS_ROOTS_MAX];
   size_t root_count;
+  char *extra_roots; /* what the caller's NODE_EXTRA_CA_CERTS names, or NULL: roots beside those of Node.js itself */
+  struct fact_java java[FACTS_JAVA_MAX];
+  size_t java_count;
   struct strv placeholders; /* of the policy's credentials, in their order (run/placeholder.h) */
   char *hosts; /* the host's /etc/hosts, or NULL */
   struct fact_file *files; /* copies of small files that must belong to the user inside (F32) */
@@ -78,8 +90,12 @@ int facts_read_caller(const char *workspace_option, struct err *err, struct fact
 /* Copies the small files that must belong to the user inside, and reads /etc/hosts. 0 or -errno. */
 int facts_read_files(struct err *err, struct facts *facts);
 
-/* Reads the files of trusted certificates that are there, each once. 0 or -ENOMEM. */
+/* Reads the files of trusted certificates that are there, each once, and what Node.js trusts beside its own; nothing of
+ * the workspace. 0 or -ENOMEM. */
 int facts_read_roots(struct err *err, struct facts *facts);
+
+/* Reads the stores of the Java installations that are there, each once, but none in the workspace. 0 or -ENOMEM. */
+int facts_read_java(struct err *err, struct facts *facts);
 
 /* Looks at every path that the plan for this policy and this command may ask for.
  * path_variable  PATH as the command will have it

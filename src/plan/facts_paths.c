@@ -416,6 +416,21 @@ static int read_roots(struct facts *facts, const char *name)
   return roots->text ? 0 : -ENOMEM;
 }
 
+/* Node.js has roots of its own and does not look at the system's, so it is told of a company's by this variable. */
+static int read_extra_roots(struct facts *facts)
+{
+  const char *name = facts_getenv(facts, "NODE_EXTRA_CA_CERTS");
+  path_object_autofree struct path_object object = { .real = NULL };
+  buf_autofree struct buf text = BUF_INIT(FACTS_ROOTS_BYTES);
+
+  if (!name || name[0] != '/' || path_resolve(name, &object) < 0 || !S_ISREG(object.mode) ||
+      path_is_within(object.real, facts->workspace) || fd_read_file(AT_FDCWD, object.real, &text) < 0 ||
+      text.len == 0 || strlen(text.data) != text.len || !strstr(text.data, "-----BEGIN CERTIFICATE-----"))
+    return 0;
+  facts->extra_roots = buf_steal(&text);
+  return facts->extra_roots ? 0 : -ENOMEM;
+}
+
 /* The names that programs know it by: Debian's and others', Fedora's, openSUSE's, Alpine's. */
 int facts_read_roots(struct err *err, struct facts *facts)
 {
@@ -427,7 +442,7 @@ int facts_read_roots(struct err *err, struct facts *facts)
     if (read_roots(facts, names[i]) < 0)
       return err_set(err, ENOMEM, "out of memory");
   }
-  return 0;
+  return read_extra_roots(facts) < 0 ? err_set(err, ENOMEM, "out of memory") : 0;
 }
 
 /* The repository that a .git file (gitrepository-layout(5)) names: of a linked worktree the one that it belongs to. The

@@ -13,6 +13,7 @@ libplan_a_SOURCES = \
   src/plan/check.c src/plan/check.h \
   src/plan/facts.c src/plan/facts.h \
   src/plan/facts_hide.c src/plan/facts_hide.h \
+  src/plan/facts_java.c \
   src/plan/facts_paths.c \
   src/plan/ops.c src/plan/ops.h \
   src/plan/plan.c src/plan/plan.h \

@@ -32,6 +32,23 @@ struct plan_op *ops_add(struct plan *plan, enum plan_stage stage, enum plan_op_k
   return op->target && (op->source || !source) ? op : NULL;
 }
 
+void ops_drop_visible(struct plan *plan, const char *target)
+{
+  struct plan_ops *ops = &plan->ops;
+
+  for (size_t i = 0; i < ops->count; i++) {
+    struct plan_op *op = &ops->items[i];
+
+    if (op->stage != PLAN_STAGE_VISIBLE || strcmp(op->target, target) != 0)
+      continue;
+    free(op->target);
+    free(op->source);
+    free(op->data);
+    memmove(op, op + 1, (--ops->count - i) * sizeof *op);
+    return;
+  }
+}
+
 void ops_place(struct plan *plan)
 {
   struct plan_op *items = plan->ops.items;

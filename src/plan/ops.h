@@ -10,6 +10,9 @@
 struct plan_op *ops_add(struct plan *plan, enum plan_stage stage, enum plan_op_kind kind, const char *source,
                         const char *target, const char *why);
 
+/* Takes away the operation of the visible stage with this target, where there is one. */
+void ops_drop_visible(struct plan *plan, const char *target);
+
 /* Moves the operation that was added last to its place by target among those of its stage: it covers nothing there. */
 void ops_place(struct plan *plan);
 
@@ -32,6 +35,8 @@ bool ops_is_bind(const struct plan_op *op);
 int build_system(const struct policy *policy, const struct facts *facts, struct err *err, struct plan *plan);
 /* What build_system() adds where TLS is terminated: see build_trust.c. */
 int build_trust(const struct facts *facts, struct err *err, struct plan *plan);
+/* What build_visible() adds for it, since Java may lie in the home. */
+int build_trust_java(const struct facts *facts, struct err *err, struct plan *plan);
 int build_visible(const struct policy *policy, const struct facts *facts, struct err *err, struct plan *plan);
 int build_protect(const struct policy *policy, const struct facts *facts, struct err *err, struct plan *plan);
 int build_hide(const struct policy *policy, const struct facts *facts, struct err *err, struct plan *plan);

@@ -17,8 +17,17 @@
 /* A file at the root of every sandbox; nothing inside can make or remove it. */
 #define PLAN_MARKER "/.sbx"
 
-/* The certificate of the run's CA, where TLS is terminated. */
+/* The certificate of the run's CA, where TLS is terminated, behind those that the caller's Node.js trusts beside its
+ * own. */
 #define PLAN_CA "/run/sbx/ca.pem"
+
+/* What a file holds that is known only when the rest of the sandbox stands. */
+enum plan_late {
+  PLAN_LATE_NOT,
+  PLAN_LATE_CERTIFICATE, /* data, and behind it the certificate of the run's CA */
+  PLAN_LATE_JAVA, /* the certificates of the store source, or of the host's bundle, and the CA's, as Java reads them */
+  PLAN_LATE_CREDENTIAL, /* the file source, with placeholders in place of values */
+};
 
 enum plan_op_kind {
   PLAN_BIND_RO, /* source and what is mounted below it appear at target, read-only */
@@ -52,14 +61,14 @@ struct plan_op {
   enum plan_stage stage;
   enum plan_op_kind kind;
   char *target; /* absolute path inside */
-  char *source; /* absolute path on the host (BIND_*), text of a link (SYMLINK), else NULL */
+  char *source; /* absolute path on the host (BIND_*, late), text of a link (SYMLINK), else NULL */
   char *data; /* FILE, COVER only */
-  bool certified; /* the certificate of the run's CA follows data: it is known when the proxy runs */
+  enum plan_late late; /* FILE, COVER only */
   mode_t
       mode; /* TMPFS, DIR, FILE, COVER: permissions; BIND_* of the visible stage: type and permissions of the source */
   /* The object that was judged; inode 0 where it does not matter. BIND_*: after the engine has mounted everything, and
-   * before the command starts, the object at target must be this one. MASK_*, TMPFS: it must not be this one any
-   * more. */
+   * before the command starts, the object at target must be this one. MASK_*, TMPFS, COVER: it must not be this one
+   * any more. */
   uint64_t device;
   uint64_t inode;
   const char *why; /* a few words for a person: "workspace", "protect", "hide" */
@@ -135,8 +144,8 @@ struct plan {
   bool new_session;
   struct syscalls_options syscalls;
   struct plan_limits limits;
-  size_t data_max; /* at most so many operations have data, the marker's and certified ones not counted */
-  size_t certified_max; /* at most so many are certified; none without tls */
+  size_t data_max; /* at most so many operations have data, the marker's and late ones not counted */
+  size_t late_max; /* at most so many are late; none without tls */
   char *bundle; /* inside: certificates of the host and of the run's CA; NULL where there is no such file */
   char *workspace;
   char *private_home; /* host path of the private home, to be made before the start; NULL without one */

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "run/ask.h"
 #include "run/audit_file.h"
+#include "run/late.h"
 #include "run/passing.h"
 #include "run/program.h"
 #include "run/proxy.h"
@@ -104,7 +105,7 @@ int run_prepare(const struct run_request *request, struct err *err, struct run *
   struct engine_inputs inputs = { .keep_fds = request->keep_fds,
                                   .keep_count = request->keep_count,
                                   .file_count = request->plan->data_max,
-                                  .certified_count = request->plan->certified_max };
+                                  .late_count = request->plan->late_max };
   int r = limits_prepare(request->plan, err, &run.limits);
 
   inputs.cgroup_procs = run.limits.procs_fd;
@@ -177,11 +178,14 @@ static void close_session(struct session *session)
 static int start_proxy(const struct run_request *request, struct engine_run *run, struct err *err,
                        struct session *session)
 {
+  late_autofree struct late late = LATE_INIT;
   int r = proxy_start(&session->proxy, err);
 
   if (r == 0)
     r = proxy_await(&session->proxy, &session->summary, err);
-  return r < 0 ? r : engine_certify(request->plan, span_of(session->proxy.certificate), err, run);
+  if (r == 0)
+    r = late_make(request, span_of(session->proxy.certificate), err, &late);
+  return r < 0 ? r : engine_complete(request->plan, late.texts, err, run);
 }
 
 /* Everything up to the start of the command. The caller closes the session, also after a failure. */

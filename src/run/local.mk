@@ -4,6 +4,8 @@ librun_a_SOURCES = \
   src/run/ask_terminal.c src/run/ask_terminal.h \
   src/run/audit_file.c src/run/audit_file.h \
   src/run/fetch.c src/run/fetch.h \
+  src/run/java_store.c src/run/java_store.h \
+  src/run/late.c src/run/late.h \
   src/run/launch.c \
   src/run/limits.c src/run/limits.h \
   src/run/own_file.c src/run/own_file.h \

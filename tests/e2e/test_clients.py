@@ -9,9 +9,9 @@ import re
 
 import pytest
 
-from lab import registry, services, space
+from harness.clients import APT, CARGO, CLIENTS, NPM, PIP, java, node as node_command, python as python_command
+from lab import registry, services
 
-CLIENTS = f"{space.BASE}/clients"
 HOSTS = services.HOSTS
 PAGE = "lab page of origin.test"
 NAME = registry.NAME
@@ -41,35 +41,13 @@ class Client:
 
 
 def python(kind, **more):
-    return Client(f"/usr/bin/python3 -I {CLIENTS}/get.py {kind} https://origin.test/", **more)
+    return Client(python_command(kind, "https://origin.test/"), **more)
 
 
 def node(kind, url="https://origin.test/", **more):
-    return Client("NODE_EXTRA_CA_CERTS=/etc/ssl/certs/ca-certificates.crt NODE_PATH=/usr/share/nodejs "
-                  f"node {CLIENTS}/get.js {kind} {url}", proxy="transparent", **more)
+    return Client(f"NODE_EXTRA_CA_CERTS=/etc/ssl/certs/ca-certificates.crt {node_command(kind, url)}", proxy="transparent", **more)
 
 
-def java(options=""):
-    return f"/usr/lib/jvm/default-java/bin/java -XX:TieredStopAtLevel=1 -Xshare:auto {options} -cp {CLIENTS} Fetch"
-
-
-PIP = ("/usr/bin/python3 -m pip --isolated --disable-pip-version-check download --no-deps --retries 1 "
-       "--no-cache-dir --index-url https://{}/simple/ tinylab && ls")
-NPM = ("npm_config_cafile=/etc/ssl/certs/ca-certificates.crt npm_config_fetch_retries=0 "
-       "npm_config_update_notifier=false npm install --no-audit --no-fund --registry https://{}/ tinylab && "
-       "ls node_modules")
-CARGO = """mkdir -p crate/src && cd crate && touch src/lib.rs
-printf '[package]\\nname="a"\\nversion="0.1.0"\\nedition="2018"\\n[dependencies]\\ntinylab={{version="1",registry="lab"}}\\n' >Cargo.toml
-export CARGO_HOME=$PWD/home CARGO_REGISTRIES_LAB_INDEX=sparse+https://{}/index/ CARGO_NET_RETRY=0
-export RUSTC_BOOTSTRAP=1 CARGO_UNSTABLE_SPARSE_REGISTRY=true # before cargo 1.68
-/usr/bin/cargo fetch && ls home/registry/cache/*"""
-APT = """mkdir -p apt/lists/partial apt/archives/partial
-echo 'deb [trusted=yes] {} ./' >apt/sources
-: >apt/status
-set -- -o Dir::Etc::SourceList=$PWD/apt/sources -o Dir::Etc::SourceParts=/dev/null -o Dir::State=$PWD/apt \
-  -o Dir::State::Status=$PWD/apt/status -o Dir::State::Lists=$PWD/apt/lists -o Dir::Cache=$PWD/apt \
-  -o APT::Sandbox::User=$(id -un) -o Acquire::Retries=0 -o Acquire::Languages=none
-apt-get "$@" --error-on=any update && apt-get "$@" download tinylab && ls"""
 SSH = "ssh -F /dev/null -i id -o UserKnownHostsFile=known -o IdentitiesOnly=yes -o BatchMode=yes"
 PSQL = "psql -XAt 'host={} user=lab dbname=lab sslmode={} sslrootcert=/etc/ssl/certs/ca-certificates.crt' -c question"
 
@@ -100,13 +78,13 @@ MATRIX = {
     "python, aiohttp": python("aiohttp", proxy="transparent"),
     "python, aiohttp with trust_env": python("aiohttp_env"),
     "pip": Client(PIP.format(HOSTS["pypi"]), f"{NAME}-1.0.0-py3-none-any.whl", allow=HOSTS["pypi"]),
-    "npm": Client(NPM.format(HOSTS["npm"]), NAME, allow=HOSTS["npm"]),
+    "npm": Client("npm_config_cafile=/etc/ssl/certs/ca-certificates.crt " + NPM.format(HOSTS["npm"]), NAME, allow=HOSTS["npm"]),
     "node, fetch": node("fetch"),
     "node, https": node("https"),
     "node, ws": node("ws", f"wss://{HOSTS['ws']}/", expect="through a socket", allow=HOSTS["ws"]),
-    "java": Client(f"{java()} https://origin.test/", proxy="transparent"),
-    "java, told of the proxy": Client(java("-Dhttps.proxyHost=127.0.0.1 -Dhttps.proxyPort=3128") +
-                                      " https://origin.test/", bare="http"),
+    "java": Client(java("https://origin.test/"), proxy="transparent"),
+    "java, told of the proxy": Client(java("https://origin.test/", "-Dhttps.proxyHost=127.0.0.1 -Dhttps.proxyPort=3128"),
+                                      bare="http"),
     "go": Client(f"{CLIENTS}/fetch-go https://origin.test/"),
     "cargo": Client(CARGO.format(HOSTS["crates"]), f"{NAME}-1.0.0.crate", allow=HOSTS["crates"]),
     "psql": Client(PSQL.format(HOSTS["db"], "disable"), "question in the clear", allow=HOSTS["db"] + ":5432",
@@ -121,11 +99,6 @@ MATRIX = {
     "apt": Client(APT.format(f"https://{HOSTS['apt']}"), f"{NAME}_1.0.0_all.deb", allow=HOSTS["apt"]),
     "apt, http": Client(APT.format(f"http://{HOSTS['apt']}"), f"{NAME}_1.0.0_all.deb", allow=HOSTS["apt"]),
 }
-
-
-@pytest.fixture(scope="session")
-def service(world):
-    return services.Services(world)
 
 
 @pytest.fixture

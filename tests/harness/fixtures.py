@@ -12,7 +12,7 @@ import sys
 import pytest
 
 from harness import fail_once, procs, sbx as harness_sbx, term, tree
-from lab import guarded as lab_guarded, space, world as lab_world
+from lab import guarded as lab_guarded, services as lab_services, space, world as lab_world
 
 TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 TEST_PATIENCE = 300  # seconds
@@ -68,6 +68,17 @@ def make_guarded():
 def guarded(world):
     """The lab's origins that want a login."""
     return make_guarded()
+
+
+@functools.cache
+def make_service():
+    return lab_services.Services(make_world())
+
+
+@pytest.fixture(scope="session")
+def service(world):
+    """The lab's registries, and its servers of other protocols."""
+    return make_service()
 
 
 @pytest.fixture(scope="session")

@@ -204,6 +204,12 @@ tests_unit_test_run_placeholder_SOURCES = tests/unit/test_run_placeholder.c
 tests_unit_test_run_placeholder_CPPFLAGS = $(unit_cppflags)
 tests_unit_test_run_placeholder_LDADD = $(unit_run_libs)
 
+check_PROGRAMS += tests/unit/test_run_java_store
+TESTS += tests/unit/test_run_java_store
+tests_unit_test_run_java_store_SOURCES = tests/unit/test_run_java_store.c
+tests_unit_test_run_java_store_CPPFLAGS = $(unit_cppflags)
+tests_unit_test_run_java_store_LDADD = $(unit_run_libs)
+
 check_PROGRAMS += tests/unit/test_run_secrets
 TESTS += tests/unit/test_run_secrets
 tests_unit_test_run_secrets_SOURCES = tests/unit/test_run_secrets.c

@@ -22,6 +22,7 @@ struct golden {
   const char *sockets[LIST_MAX];
   const char *hidden[LIST_MAX]; /* what the policy's patterns match */
   const char *roots[FACTS_ROOTS_MAX]; /* files of trusted certificates */
+  const char *java[LIST_MAX]; /* stores of Java */
 };
 
 static const struct golden cases[] = {
@@ -90,8 +91,10 @@ static const struct golden cases[] = {
         "{\"credentials\": {\"github\": {}, \"x\": {\"source\": {\"file\": \"~/proj/token\"}, \"bind\": [\"a.test\"], "
         "\"inject\": \"attach\"}}}",
     .uid = 1000,
-    .things = { DIRECTORY("/var/lib/ca-certificates"), REGULAR(WORK "/token") },
-    .roots = { "/etc/ssl/ca.pem", "/var/lib/ca-certificates/bundle.pem", "/srv/not-shown.pem" } },
+    .things = { DIRECTORY("/var/lib/ca-certificates"), REGULAR(WORK "/token"), DIRECTORY(HOME "/.sdkman") },
+    .roots = { "/etc/ssl/ca.pem", "/var/lib/ca-certificates/bundle.pem", "/srv/not-shown.pem" },
+    .java = { "/etc/ssl/certs/java/cacerts", HOME "/.sdkman/candidates/java/x/lib/security/cacerts", "/srv/jdk/cacerts",
+              HOME "/jdk/cacerts" } },
   { .name = "network-none", .policy = "{\"network\": {\"mode\": \"none\"}}", .uid = 1000 },
   { .name = "network-host",
     .policy = "{\"network\": {\"mode\": \"host\"}}",
@@ -130,6 +133,8 @@ static void build(const struct golden *golden, struct buf *out)
     assert_int_equal(strv_add(&facts.hidden, golden->hidden[i]), 0);
   for (size_t i = 0; i < FACTS_ROOTS_MAX && golden->roots[i]; i++)
     facts.roots[facts.root_count++] = (struct fact_roots){ make_copy(golden->roots[i]), make_copy("roots") };
+  for (size_t i = 0; i < LIST_MAX && golden->java[i]; i++)
+    facts.java[facts.java_count++] = (struct fact_java){ make_copy(golden->java[i]), make_copy("store"), 5 };
   for (size_t i = 0; i < policy->credentials.count; i++)
     assert_int_equal(strv_add(&facts.placeholders, "placeholder"), 0);
   make_paths(&facts, policy, &world, programs);
