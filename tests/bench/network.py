@@ -104,6 +104,20 @@ def child_named(pid, part):
     raise SystemExit(f"bench: process {pid} has no child named {part}")
 
 
+def interleave(ways, measure, count, seconds):
+    """Rounds of all ways in turn, each first once in so many; the first round warms up."""
+    for way in ways:
+        way.round(measure, count)
+    for way in ways:
+        way.times, way.cpu = [], 0.0
+    end = time.monotonic() + seconds
+    turn = 0
+    while turn < ROUNDS_MIN or time.monotonic() < end:
+        for at in range(len(ways)):
+            ways[(at + turn) % len(ways)].round(measure, count)
+        turn += 1
+
+
 class Network:
     def __init__(self, bench):
         raise_limit()
@@ -127,18 +141,8 @@ class Network:
         for client in (self.inside, self.outside):
             client.close()
 
-    def interleave(self, ways, measure, count, seconds):
-        """Rounds of all ways in turn, each first once in so many; the first round warms up."""
-        for way in ways:
-            way.round(measure, count)
-        for way in ways:
-            way.times, way.cpu = [], 0.0
-        end = time.monotonic() + (seconds / 5 if self.quick else seconds)
-        turn = 0
-        while turn < ROUNDS_MIN or time.monotonic() < end:
-            for at in range(len(ways)):
-                ways[(at + turn) % len(ways)].round(measure, count)
-            turn += 1
+    def seconds(self, whole):
+        return whole / 5 if self.quick else whole
 
     def ratio(self, way):
         return statistics.median(a / b for a, b in zip(self.direct.times, way.times))
@@ -153,7 +157,7 @@ class Network:
 
     def streams(self):
         size = 256
-        self.interleave([self.direct, self.connect, self.forward, *self.others], "stream", size, 20)
+        interleave([self.direct, self.connect, self.forward, *self.others], "stream", size, self.seconds(20))
         for way in (self.connect, self.forward, *self.others):
             ours = way.client is self.inside
             value = self.ratio(way)
@@ -166,7 +170,7 @@ class Network:
     def requests(self):
         number = 200
         ways = [self.direct, self.connect, *(way for way in self.others if way.keeps)]
-        self.interleave(ways, "request", number, 8)
+        interleave(ways, "request", number, self.seconds(8))
         for way in ways[1:]:
             ours = way is self.connect
             added = statistics.median((b - a) / number for a, b in zip(self.direct.times, way.times)) * 1e6
@@ -176,7 +180,7 @@ class Network:
 
     def connections(self):
         number = 100
-        self.interleave([self.direct, self.connect, self.forward, *self.others], "connect", number, 10)
+        interleave([self.direct, self.connect, self.forward, *self.others], "connect", number, self.seconds(10))
         for way in (self.connect, self.forward, *self.others):
             ours = way.client is self.inside
             value = self.ratio(way)
