@@ -71,14 +71,14 @@ class Terminated:
         program, url = f"{base}/bin/https", f"https://{HOST}:{PORT}"
         self.start(program, "serve", leaf, str(PORT))
         wait_for(PORT)
-        os.makedirs(f"{base}/home/work", exist_ok=True)
+        os.makedirs(f"{base}/work", exist_ok=True)
         environment = {"PATH": os.environ["PATH"], "HOME": f"{base}/home", "BENCH_TOKEN": "a" * 40}
         with open(f"{base}/policy.json", "w", encoding="ascii") as file:
             json.dump({"credentials": {"bench": {"source": {"env": "BENCH_TOKEN"}, "env": ["BENCH_TOKEN"],
                                                  "bind": [HOST], "inject": "attach", "place": "bearer"}}}, file)
-        shutil.copy(program, f"{base}/home/work/https")
+        shutil.copy(program, f"{base}/work/https")
         self.inside = Client(f"{base}/bin/sbx", "run", "-q", "--policy", f"{base}/policy.json", "--", "./https", "ask",
-                             url, cwd=f"{base}/home/work", env=environment)
+                             url, cwd=f"{base}/work", env=environment)
         mitm = self.start_mitmproxy(authority.certificate)
         roots = {"BENCH_ROOTS": mitm[2]} if mitm else {}
         self.outside = Client(program, "ask", url, env={**environment, **roots})
