@@ -37,6 +37,7 @@ static int allow(const struct policy_rule *bound, const struct policy_origin *or
     rule_free(&rule);
     return r;
   }
+  rule.implied = true;
   rules->items[rules->count++] = rule;
   return 0;
 }

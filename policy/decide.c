@@ -19,8 +19,7 @@ static const struct reason_row reason_table[REASON_COUNT] = {
   [REASON_METHOD_NOT_ALLOWED] = { "method-not-allowed", "a rule allows this host, but not this method" },
   [REASON_PATH_NOT_ALLOWED] = { "path-not-allowed", "a rule allows this host, but not this path" },
   [REASON_AMBIGUOUS_REQUEST] = { "ambiguous-request", "a server could read the request in two ways" },
-  [REASON_TLS_NOT_JUDGED] = { "tls-not-judged", "a rule is about methods or paths, which TLS hides" },
-  [REASON_NOT_HTTP] = { "not-http", "a rule is about methods or paths, and this is not cleartext HTTP/1" },
+  [REASON_NOT_HTTP] = { "not-http", "a rule is about methods or paths, and this is no HTTP that can be judged" },
   [REASON_ADDRESS_LOOPBACK] = { "address-loopback", "the address is a loopback address of the host" },
   [REASON_ADDRESS_UNSPECIFIED] = { "address-unspecified", "the address is the unspecified address" },
   [REASON_ADDRESS_PRIVATE] = { "address-private", "the address is in a private network" },
@@ -32,7 +31,7 @@ static const struct reason_row reason_table[REASON_COUNT] = {
   [REASON_BAD_REQUEST] = { "bad-request", "the request is not well formed" },
   [REASON_IDENTITY_MISMATCH] = { "identity-mismatch", "the connection names another host than its target" },
   [REASON_NOT_TERMINATED] = { "not-terminated",
-                              "a credential is bound to it, and this is no TLS that can be terminated" },
+                              "its requests have to be seen, and this is no TLS that can be terminated" },
   [REASON_CREDENTIAL_MISUSE] = { "credential-misuse", "a placeholder stands where its credential may not go" },
   [REASON_RESOLVE_FAILED] = { "resolve-failed", "the host name could not be resolved" },
   [REASON_CONNECT_REFUSED] = { "connect-refused", "the host refused the connection" },
@@ -98,8 +97,7 @@ static enum reason decide_class_reason(enum addr_class class)
   return REASON_ADDRESS_PRIVATE;
 }
 
-/* 127.0.0.1 and ::1, which is all that a `localhost` rule opens. */
-static bool decide_is_localhost(const struct addr *addr)
+bool decide_is_localhost(const struct addr *addr)
 {
   static const struct addr v4 = { .family = ADDR_V4, .bytes = { 127, 0, 0, 1 } };
   static const struct addr v6 = { .family = ADDR_V6, .bytes = { [15] = 1 } };
@@ -166,17 +164,21 @@ static void decide_note_refusal(const struct policy_rule *rule, const struct hos
                                  .addr = host->addr };
 }
 
-/* A rule on whole connections is preferred to one on some of their requests, wherever it stands. */
+/* A rule on whole connections is preferred to one on some of their requests, wherever it stands, and that one to what a
+ * credential implies. */
 static struct verdict decide_allow(const struct policy *policy, const struct host *host, uint16_t port)
 {
   struct verdict verdict = { .allow = false, .reason = REASON_NOT_ALLOWED };
   const struct policy_rule *partly = NULL;
+  const struct policy_rule *implied = NULL;
 
   for (size_t i = 0; i < policy->allow.count; i++) {
     const struct policy_rule *rule = &policy->allow.items[i];
     bool permits = decide_rule_permits(rule, host);
     if (!permits || !rule_covers_port(rule, port))
       decide_note_refusal(rule, host, permits, &verdict);
+    else if (rule->implied)
+      implied = implied ? implied : rule;
     else if (rule_is_whole(rule))
       return (struct verdict){ .allow = true, .reason = REASON_ALLOWED, .rule = rule };
     else if (!partly)
@@ -184,7 +186,7 @@ static struct verdict decide_allow(const struct policy *policy, const struct hos
   }
   if (partly)
     return (struct verdict){ .allow = true, .reason = REASON_ALLOWED, .rule = partly, .request_rule = partly };
-  return verdict;
+  return implied ? (struct verdict){ .allow = true, .reason = REASON_ALLOWED, .rule = implied } : verdict;
 }
 
 struct verdict decide_target(const struct policy *policy, const struct host *host, uint16_t port)
@@ -331,18 +333,25 @@ static struct verdict decide_allows_request(const struct policy *policy, const s
                                             const struct decide_reading *reading)
 {
   struct verdict refusal = { .reason = REASON_NOT_ALLOWED };
+  const struct policy_rule *implied = NULL;
 
   for (size_t i = 0; i < policy->allow.count; i++) {
     const struct policy_rule *rule = &policy->allow.items[i];
     struct verdict verdict;
     if (!decide_rule_permits(rule, host) || !rule_covers_port(rule, port))
       continue;
+    if (rule->implied) {
+      implied = implied ? implied : rule;
+      continue;
+    }
     if (decide_names_request(rule, reading, false, &verdict) && verdict.reason == REASON_ALLOWED)
       return (struct verdict){ .allow = true, .reason = REASON_ALLOWED, .rule = rule };
     /* The words stand in the order in which they tell more. */
     if (verdict.reason > refusal.reason)
       refusal = verdict;
   }
+  if (implied && refusal.reason == REASON_NOT_ALLOWED)
+    return (struct verdict){ .allow = true, .reason = REASON_ALLOWED, .rule = implied };
   return refusal;
 }
 
@@ -392,11 +401,24 @@ struct verdict decide_once(const struct policy *policy, const struct policy_rule
                            .request_rule = decide_find_deny(policy, host, port, false) };
 }
 
-struct verdict decide_opaque(const struct verdict *verdict, bool tls)
+struct verdict decide_opaque(const struct verdict *verdict)
 {
   if (!verdict->allow || !verdict->request_rule)
     return *verdict;
-  return (struct verdict){ .reason = tls ? REASON_TLS_NOT_JUDGED : REASON_NOT_HTTP, .rule = verdict->request_rule };
+  return (struct verdict){ .reason = REASON_NOT_HTTP, .rule = verdict->request_rule };
+}
+
+static bool decide_has_partial(const struct policy_rules *rules)
+{
+  for (size_t i = 0; i < rules->count; i++)
+    if (!rule_is_whole(&rules->items[i]))
+      return true;
+  return false;
+}
+
+bool decide_may_terminate(const struct policy *policy)
+{
+  return policy->credentials.count > 0 || decide_has_partial(&policy->allow) || decide_has_partial(&policy->deny);
 }
 
 bool decide_is_about_request(const struct verdict *verdict)
@@ -526,9 +548,9 @@ void decide_fix_request(const struct verdict *verdict, const struct host *host, 
   case REASON_PATH_NOT_ALLOWED:
     decide_fix_lack(verdict, request, out);
     return;
-  case REASON_TLS_NOT_JUDGED:
   case REASON_NOT_HTTP:
-    buf_append_str(out, "use http:// there, or write a rule without methods and paths in place of ");
+    buf_append_str(out, "use HTTP/1 there, in TLS or in the clear, or write a rule without methods and paths in place "
+                        "of ");
     decide_print_place(verdict->rule, out);
     return;
   default:

@@ -8,8 +8,9 @@
  * needs a rule for that one address. Deny is wide: `*` covers everything, `localhost` every loopback address.
  *
  * A rule on methods or paths lets the target pass at first, since nothing of a request is known then; the verdict has
- * it as its request_rule, and every request is judged by itself. What is no cleartext HTTP there is refused, since it
- * cannot be judged. A rule without them allows or denies all requests.
+ * it as its request_rule, and every request is judged by itself. TLS to it is terminated for that; what is neither TLS
+ * nor HTTP is refused, since it cannot be judged. A rule without them allows or denies all requests. One that a
+ * credential implies gives way to allow rules on methods or paths.
  *
  * network.mode "none" refuses every target; "host" lets every one pass, since nothing of ours stands in the way then.
  */
@@ -29,8 +30,7 @@ enum reason {
   REASON_METHOD_NOT_ALLOWED, /* "method-not-allowed": rules name the host and port, none the request's method */
   REASON_PATH_NOT_ALLOWED, /* "path-not-allowed": and one the method, none the path */
   REASON_AMBIGUOUS_REQUEST, /* "ambiguous-request": servers could disagree about what the request asks for */
-  REASON_TLS_NOT_JUDGED, /* "tls-not-judged": TLS hides the requests that a rule has to judge */
-  REASON_NOT_HTTP, /* "not-http": so does another protocol */
+  REASON_NOT_HTTP, /* "not-http": a rule has to judge requests, and another protocol has none */
   REASON_ADDRESS_LOOPBACK, /* "address-loopback", and so on: a name led to such a place, no address rule allows it */
   REASON_ADDRESS_UNSPECIFIED,
   REASON_ADDRESS_PRIVATE,
@@ -41,7 +41,7 @@ enum reason {
   REASON_BAD_TARGET, /* "bad-target": the host or port is not well formed */
   REASON_BAD_REQUEST, /* "bad-request": the protocol is not well formed */
   REASON_IDENTITY_MISMATCH, /* "identity-mismatch": SNI, Host or :authority differ from the target */
-  REASON_NOT_TERMINATED, /* "not-terminated": a credential is bound to the target, and this is no TLS to terminate */
+  REASON_NOT_TERMINATED, /* "not-terminated": its requests have to be seen, and this is no TLS to terminate */
   REASON_CREDENTIAL_MISUSE, /* "credential-misuse": a placeholder where its value may not go */
   REASON_RESOLVE_FAILED, /* "resolve-failed" */
   REASON_CONNECT_REFUSED, /* "connect-refused" */
@@ -105,6 +105,9 @@ struct verdict decide_addr(const struct policy *policy, const struct host *host,
 struct verdict decide_addr_of(const struct policy *policy, const struct verdict *target, const struct host *host,
                               const struct addr *addr, uint16_t port);
 
+/* Whether addr is 127.0.0.1 or ::1, which is all that a `localhost` rule opens. */
+bool decide_is_localhost(const struct addr *addr);
+
 /* Whether the user can be asked about a target that got this verdict: only that no rule names it stands against it, and
  * it is public as far as can be told. Deny rules, the host's loopback and addresses of other places are not asked
  * about. */
@@ -122,7 +125,7 @@ void decide_rule(const struct host *host, uint16_t port, struct buf *out);
 /* "once", "run", ...; "" for nobody. */
 const char *decide_asked_word(enum decide_asked asked);
 
-/* Judges one request of cleartext HTTP by itself: the target, then deny rules that name the request, then the first
+/* Judges one request by itself: the target, then deny rules that name the request, then the first
  * allow rule that does. */
 struct verdict decide_request(const struct policy *policy, const struct host *host, uint16_t port,
                               const struct request *request);
@@ -136,9 +139,12 @@ struct verdict decide_request_of(const struct policy *policy, const struct verdi
 struct verdict decide_once(const struct policy *policy, const struct policy_rule *rule, const struct host *host,
                            uint16_t port);
 
-/* What becomes of a connection that was allowed and carries something else than cleartext HTTP: refused where requests
- * have to be judged, else as it was. */
-struct verdict decide_opaque(const struct verdict *verdict, bool tls);
+/* What becomes of a connection that was allowed and carries neither HTTP nor TLS: refused where requests have to be
+ * judged, else as it was. */
+struct verdict decide_opaque(const struct verdict *verdict);
+
+/* Whether TLS to some target may have to be terminated: for a credential, or for a rule on methods or paths. */
+bool decide_may_terminate(const struct policy *policy);
 
 /* Whether the verdict is about one request, and not about its target. */
 bool decide_is_about_request(const struct verdict *verdict);

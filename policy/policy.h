@@ -58,6 +58,7 @@ struct policy_rule {
   struct strv methods; /* of requests; sorted; none: every method */
   struct strv paths; /* patterns of request.h; sorted; none: every path */
   char *text; /* canonical text of the rule, as `sbx show` prints it */
+  bool implied; /* by a credential: counts only where no allow rule on methods or paths is about the target */
   struct policy_origin origin;
 };
 

@@ -69,11 +69,16 @@ static void print_paths(struct print *print, const struct policy_paths *paths)
   print_list_end(print, paths->count, "]");
 }
 
+/* Without what credentials imply, which they do again when the text is read. */
 static void print_rules(struct print *print, const struct policy_rules *rules)
 {
+  size_t count = 0;
+
   buf_append_byte(print->out, '[');
   for (size_t i = 0; i < rules->count; i++) {
-    print_item_separator(print, i);
+    if (rules->items[i].implied)
+      continue;
+    print_item_separator(print, count++);
     print_item_begin(print);
     if (rule_is_whole(&rules->items[i]))
       print_text(print, rules->items[i].text);
@@ -81,7 +86,7 @@ static void print_rules(struct print *print, const struct policy_rules *rules)
       buf_append_str(print->out, rules->items[i].text);
     print_item_end(print, &rules->items[i].origin);
   }
-  print_list_end(print, rules->count, "]");
+  print_list_end(print, count, "]");
 }
 
 static void print_port_maps(struct print *print, const struct policy_port_maps *maps)

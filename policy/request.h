@@ -12,7 +12,7 @@
 #include "policy/limits.h"
 #include "policy/policy.h"
 
-/* What a cleartext HTTP request asks for, as it was sent. */
+/* What a request asks for, as it was sent. */
 struct request {
   struct span method; /* a token (RFC 9110, 9.1) */
   struct span path; /* without the query, empty for "/"; "*" where the server as a whole is asked (RFC 9112, 3.2.4) */

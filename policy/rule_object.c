@@ -3,10 +3,6 @@
  * A rule that names methods or paths is a JSON object, in a file as well as in an option. Its parts are checked by
  * those who know them: the host by rule_parse(), the rest by request.h. The lists are sorted, so that equal rules have
  * equal texts.
- *
- * Methods and paths can be seen in cleartext HTTP alone. Until TLS is terminated, a rule on a port where TLS is spoken
- * would refuse what its author means to allow, or (as a deny rule) leave open what he means to shut: it is an error.
- * TLS that turns up on another port is refused by the proxy (decide_opaque).
  */
 #include "config.h"
 
@@ -16,8 +12,6 @@
 #include "policy/request.h"
 
 #include <errno.h>
-
-#define HTTPS_PORT 443
 
 bool rule_object_is(struct span text)
 {
@@ -78,22 +72,6 @@ static int read_members(const struct doc *doc, struct err *err, struct policy_ru
   return r;
 }
 
-static int refuse_tls(const struct policy_rule *rule, struct err *err)
-{
-  struct span host = span_of(rule->text);
-  bool bare_v6 = host.ptr[0] != '[' && span_find(host, ':') != span_find_last(host, ':');
-
-  if (!rule_covers_port(rule, HTTPS_PORT))
-    return 0;
-  if (!bare_v6)
-    host.len = span_find_last(host, ':'); /* canonical: brackets only where ports follow */
-  return err_set(err, EINVAL,
-                 "methods and paths of port 443 are inside TLS, which " SBX_NAME
-                 " cannot look into yet; write the host as "
-                 "\"%s%.*s%s:80\" for cleartext HTTP, or the string \"%s\" for all of it",
-                 bare_v6 ? "[" : "", (int)host.len, host.ptr, bare_v6 ? "]" : "", rule->text);
-}
-
 static void print_list(const char *name, const struct strv *list, struct buf *out)
 {
   if (list->count == 0)
@@ -133,8 +111,6 @@ static int fill(struct span text, enum rule_list list, struct err *err, struct p
   r = read_host(doc_member(doc, "host"), list, err, rule);
   if (r == 0)
     r = read_members(doc, err, rule);
-  if (r == 0)
-    r = refuse_tls(rule, err);
   return r < 0 ? r : print(rule);
 }
 

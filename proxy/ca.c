@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "policy/limits.h"
+#include "policy/rule.h"
 
 #include <errno.h>
 #include <openssl/bio.h>
@@ -17,7 +18,7 @@
 
 #define HOUR_S 3600L
 #define CA_BEFORE_S HOUR_S /* clocks inside are the host's; some clients want a certificate that is not brand-new */
-#define CA_AFTER_S (7 * 24 * HOUR_S)
+#define CA_AFTER_S (5 * 365 * 24 * HOUR_S) /* longer than any run: its key dies with the process */
 #define LEAF_BEFORE_S HOUR_S
 #define LEAF_AFTER_S (23 * HOUR_S)
 #define LEAF_RENEW_MS (12 * HOUR_S * 1000)
@@ -117,43 +118,91 @@ static bool add_subtree(STACK_OF(GENERAL_SUBTREE) * *trees, GENERAL_NAME *name)
   return true;
 }
 
-/* A name stands for its subdomains too: there is no other form that every client reads. */
-static bool add_rule(NAME_CONSTRAINTS *constraints, const struct policy_rule *rule)
+/* What the CA may sign for. */
+struct scope {
+  NAME_CONSTRAINTS *constraints;
+  bool has_names, has_addresses; /* some of the kind are permitted */
+  bool all_names, all_addresses; /* not known beforehand */
+};
+
+/* A name stands for its subdomains too: there is no other form that every client reads. False: out of memory. */
+static bool permit(struct scope *scope, const struct policy_rule *rule)
 {
-  if (rule->kind == POLICY_HOST_PREFIX)
-    return add_subtree(&constraints->permittedSubtrees, ip_name(&rule->prefix.addr, (int)rule->prefix.length));
-  return rule->name && add_subtree(&constraints->permittedSubtrees, dns_name(rule->name));
+  STACK_OF(GENERAL_SUBTREE) **permitted = &scope->constraints->permittedSubtrees;
+
+  if (rule->kind == POLICY_HOST_PREFIX) {
+    scope->has_addresses = true;
+    return add_subtree(permitted, ip_name(&rule->prefix.addr, (int)rule->prefix.length));
+  }
+  scope->has_names = true;
+  return rule->name && add_subtree(permitted, dns_name(rule->name));
 }
 
-/* A kind of name of which nothing is permitted has to be excluded, or all of it would be. */
-static bool shut(NAME_CONSTRAINTS *constraints, bool has_names, bool has_addresses)
+static bool permit_bound(struct scope *scope, const struct policy *policy)
+{
+  for (size_t i = 0; i < policy->credentials.count; i++) {
+    const struct policy_rules *bind = &policy->credentials.items[i].bind;
+
+    for (size_t j = 0; j < bind->count; j++)
+      if (!permit(scope, &bind->items[j]))
+        return false;
+  }
+  return true;
+}
+
+/* Of rules on requests. One on addresses is also about whatever name comes along with them or leads to them. */
+static bool permit_judged(struct scope *scope, const struct policy_rules *rules, bool deny)
+{
+  for (size_t i = 0; i < rules->count; i++) {
+    const struct policy_rule *rule = &rules->items[i];
+
+    if (rule_is_whole(rule))
+      continue;
+    if (rule->kind == POLICY_HOST_PREFIX && !deny)
+      scope->all_names = true;
+    else if (rule->kind != POLICY_HOST_NAME && rule->kind != POLICY_HOST_SUBDOMAINS)
+      scope->all_names = scope->all_addresses = true;
+    if ((rule->kind == POLICY_HOST_PREFIX || rule->name) && !permit(scope, rule))
+      return false;
+  }
+  return true;
+}
+
+static void drop_kind(STACK_OF(GENERAL_SUBTREE) * trees, int type)
+{
+  for (int i = sk_GENERAL_SUBTREE_num(trees) - 1; i >= 0; i--)
+    if (sk_GENERAL_SUBTREE_value(trees, i)->base->type == type)
+      GENERAL_SUBTREE_free(sk_GENERAL_SUBTREE_delete(trees, i));
+}
+
+/* A kind of name of which nothing is permitted has to be excluded, or all of it would be; and the other way round. */
+static bool shut(struct scope *scope)
 {
   static const struct addr v4 = { .family = ADDR_V4 };
   static const struct addr v6 = { .family = ADDR_V6 };
+  NAME_CONSTRAINTS *constraints = scope->constraints;
 
-  if (!has_names && !add_subtree(&constraints->permittedSubtrees, dns_name("invalid")))
+  if (scope->all_names)
+    drop_kind(constraints->permittedSubtrees, GEN_DNS);
+  else if (!scope->has_names && !add_subtree(&constraints->permittedSubtrees, dns_name("invalid")))
     return false;
-  return has_addresses || (add_subtree(&constraints->excludedSubtrees, ip_name(&v4, 0)) &&
-                           add_subtree(&constraints->excludedSubtrees, ip_name(&v6, 0)));
+  if (scope->all_addresses)
+    drop_kind(constraints->permittedSubtrees, GEN_IPADD);
+  return scope->all_addresses || scope->has_addresses ||
+         (add_subtree(&constraints->excludedSubtrees, ip_name(&v4, 0)) &&
+          add_subtree(&constraints->excludedSubtrees, ip_name(&v6, 0)));
 }
 
 static bool add_constraints(X509 *certificate, const struct policy *policy)
 {
-  NAME_CONSTRAINTS *constraints = NAME_CONSTRAINTS_new();
-  bool added = constraints, has_names = false, has_addresses = false;
+  struct scope scope = { .constraints = NAME_CONSTRAINTS_new() };
+  bool added = scope.constraints && permit_bound(&scope, policy) && permit_judged(&scope, &policy->allow, false) &&
+               permit_judged(&scope, &policy->deny, true) && shut(&scope);
 
-  for (size_t i = 0; added && i < policy->credentials.count; i++) {
-    const struct policy_rules *bind = &policy->credentials.items[i].bind;
-
-    for (size_t j = 0; added && j < bind->count; j++) {
-      has_addresses |= bind->items[j].kind == POLICY_HOST_PREFIX;
-      has_names |= bind->items[j].kind != POLICY_HOST_PREFIX;
-      added = add_rule(constraints, &bind->items[j]);
-    }
-  }
-  added = added && shut(constraints, has_names, has_addresses) &&
-          X509_add1_ext_i2d(certificate, NID_name_constraints, constraints, 1, X509V3_ADD_DEFAULT) == 1;
-  NAME_CONSTRAINTS_free(constraints);
+  /* An extension without a subtree is not well formed. */
+  if (added && !(scope.all_names && scope.all_addresses))
+    added = X509_add1_ext_i2d(certificate, NID_name_constraints, scope.constraints, 1, X509V3_ADD_DEFAULT) == 1;
+  NAME_CONSTRAINTS_free(scope.constraints);
   return added;
 }
 

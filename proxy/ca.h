@@ -20,9 +20,10 @@ struct ca_leaf {
   struct evp_pkey_st *key;
 };
 
-/* Makes the key and a certificate that is valid from an hour ago to seven days from now and may sign no further CA.
- * Where it has room for them its name constraints are what the policy's credentials are bound to: the CA is good for
- * nothing else, even if it were stolen. 0, -ENOMEM or -EIO with the step that failed. */
+/* Makes the key and a certificate that is valid from an hour ago on, for longer than any run, and may sign no further
+ * CA. Where it has room for them its name constraints are what the policy's credentials are bound to and its rules on
+ * methods and paths name: the CA is good for nothing else, even if it were stolen. Of a kind that such rules leave open
+ * ("*", or a prefix, to which any name may lead) nothing is excluded. 0, -ENOMEM or -EIO with the step that failed. */
 int ca_new(const struct policy *policy, struct err *err, struct ca **ret_ca);
 void ca_free(struct ca *ca);
 

@@ -45,6 +45,8 @@ struct direct {
   uint16_t port;
   struct verdict verdict;
   uint64_t begun_ns;
+  bool has_addr; /* of the loopback, which host stands for */
+  struct addr addr;
   bool blind; /* a port of the host's loopback stands here by itself */
   bool handed_in; /* by network.forward */
   struct ask_waiter *waiter;
@@ -180,6 +182,8 @@ static void go_on(struct direct *direct)
                                 .route = direct->reached.route,
                                 .fd = direct->reached.fd,
                                 .begun_ns = direct->begun_ns,
+                                .has_addr = direct->has_addr,
+                                .addr = direct->addr,
                                 .blind = direct->blind && !direct->reached.verdict.request_rule };
 
   if (start.fd < 0) {
@@ -266,6 +270,8 @@ static void set_loopback(struct direct *direct, const struct addr *addr, uint16_
 {
   const struct policy *policy = direct->conn->proxy->policy;
 
+  direct->has_addr = decide_is_localhost(addr);
+  direct->addr = *addr;
   direct->handed_in = is_forwarded(policy, port, &host_port);
   direct->via = host_port ? "forward" : "transparent";
   direct->host = (struct host){ .kind = HOST_NAME, .name = "localhost" };

@@ -241,11 +241,13 @@ static void begin_request(struct http *http, const struct http_head *head, size_
 
 void http_obey(struct http *http, const char *cause)
 {
-  if (!http->fixed.refused)
-    http_judge_request(http,
-                       http_exchange_serves(http) && http->origin_route.has_addr ? &http->origin_route.addr : NULL);
-  if (http->fixed.refused || !http->verdict.allow)
-    answer(http, &http->verdict, SPAN(""), 0, cause);
+  struct verdict found = http->verdict;
+
+  http_judge_request(http, http_exchange_serves(http) && http->origin_route.has_addr ? &http->origin_route.addr : NULL);
+  if (!http->verdict.allow)
+    answer(http, &http->verdict, SPAN(""), 0, found.allow ? NULL : cause);
+  else if (http->fixed.refused)
+    answer(http, &found, SPAN(""), 0, cause); /* not to be reached */
   else
     http_secret_allow(http);
 }

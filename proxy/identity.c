@@ -24,17 +24,8 @@ static enum identity_answer refuse(struct err *err, const char *cause)
   return IDENTITY_REFUSE;
 }
 
-/* An address was allowed by a rule on addresses; the name must be allowed by itself, and all of its requests. */
-static struct verdict judge_name(const struct policy *policy, const struct host *name, uint16_t port)
-{
-  struct verdict verdict = decide_target(policy, name, port);
-
-  return verdict.allow ? decide_opaque(&verdict, true) : (struct verdict){ .reason = REASON_IDENTITY_MISMATCH };
-}
-
-static enum identity_answer judge_hello(struct identity *identity, const struct tls_hello *hello,
-                                        const struct policy *policy, const struct host *host, uint16_t port,
-                                        struct err *err)
+static enum identity_answer judge_hello(const struct tls_hello *hello, const struct policy *policy,
+                                        const struct host *host, uint16_t port, struct err *err)
 {
   /* Browsers send an extension that looks like ECH always (GREASE); where it is real, the outer name is the provider's
    * and differs from the target. So the outer name decides. */
@@ -42,11 +33,9 @@ static enum identity_answer judge_hello(struct identity *identity, const struct 
     return is_free_name(host) ? IDENTITY_PASS : refuse(err, "its ClientHello names no host");
   if (host->kind == HOST_NAME && strcmp(hello->host.name, host->name) == 0)
     return IDENTITY_PASS;
-  if (host->kind == HOST_ADDR) {
-    identity->refusal = judge_name(policy, &hello->host, port);
-    if (identity->refusal.allow)
-      return IDENTITY_PASS;
-  }
+  /* An address was allowed by a rule on addresses; the name must be allowed by itself. */
+  if (host->kind == HOST_ADDR && decide_target(policy, &hello->host, port).allow)
+    return IDENTITY_PASS;
   err_set(err, EACCES, "its ClientHello names %s", hello->host.name);
   return IDENTITY_REFUSE;
 }
@@ -63,7 +52,7 @@ static enum identity_answer look_at_tls(struct identity *identity, const struct 
     return IDENTITY_MORE;
   if (r > 0)
     r = tls_hello_parse(span_sub(bytes, 0, len), scratch, err, &hello);
-  return r < 0 ? IDENTITY_REFUSE : judge_hello(identity, &hello, policy, host, port, err);
+  return r < 0 ? IDENTITY_REFUSE : judge_hello(&hello, policy, host, port, err);
 }
 
 bool identity_name(struct span bytes, struct host *ret_host)
@@ -179,7 +168,6 @@ enum identity_answer identity_look(struct identity *identity, const struct polic
 {
   enum identity_answer answer;
 
-  identity->refusal = (struct verdict){ .reason = REASON_IDENTITY_MISMATCH };
   if (!bytes.len)
     return end ? IDENTITY_PASS : IDENTITY_MORE;
   if (!is_hello(identity, bytes)) {

@@ -15,20 +15,19 @@ enum identity_answer {
   IDENTITY_STREAM, /* the same, but what has come need not be held back */
   IDENTITY_PASS, /* names the target, or names nothing that could differ */
   IDENTITY_HTTP, /* what may be cleartext HTTP/1: each request has to be judged by itself */
-  IDENTITY_REFUSE, /* names another host, or cannot be told to name this one: err has the cause, refusal the verdict */
+  IDENTITY_REFUSE, /* names another host, or cannot be told to name this one: err has the cause */
 };
 
 struct identity {
   struct tls_hello_scan scan;
   struct first_line line;
   bool spoken; /* the origin has spoken first, which no server of TLS or HTTP does; set by the caller */
-  struct verdict refusal; /* of IDENTITY_REFUSE */
 };
 
 /* Looks at the bytes that a client has sent first through a tunnel to host:port. bytes only grow between calls; end: no
  * more will come, and IDENTITY_MORE is not an answer then, nor from LIMITS_HTTP_HEAD_BYTES on.
  * TLS: the whole ClientHello is read. Its server name must be the target, or at an address one that is allowed by
- * itself with all of its requests; none is right only for an address or for `localhost`. Of an encrypted ClientHello
+ * itself, whose rules count then too; none is right only for an address or for `localhost`. Of an encrypted ClientHello
  * the outer name counts. What servers skip or take in place of that hello is refused: another record, a hello in the
  * form of SSL 2.
  * HTTP/2 in the clear is refused where the target is a name, since its requests cannot be judged here; and so is a

@@ -15,6 +15,7 @@
 
 #include "base/fd.h"
 #include "base/log.h"
+#include "policy/decide.h"
 #include "policy/limits.h"
 #include "policy/validate.h"
 #include "proxy/ask.h"
@@ -161,7 +162,7 @@ static int read_policy(struct program *program, struct err *err)
   return 0;
 }
 
-/* Without it a target that a credential is bound to could only be refused: sbx has started the wrong program. */
+/* Without it a target whose requests have to be seen could only be refused: sbx has started the wrong program. */
 static int open_terminator(struct program *program, struct err *err)
 {
   struct proxy *proxy = &program->proxy;
@@ -169,8 +170,8 @@ static int open_terminator(struct program *program, struct err *err)
   proxy->terminator = terminator_get();
   if (proxy->terminator)
     return proxy->terminator->open(program->policy, err, &proxy->terminator_data);
-  if (program->policy->credentials.count)
-    return err_set(err, EPROTO, "the policy has credentials, which are for " SBX_PROXY_TLS_NAME);
+  if (decide_may_terminate(program->policy))
+    return err_set(err, EPROTO, "the policy has credentials or rules on requests, which are for " SBX_PROXY_TLS_NAME);
   return 0;
 }
 

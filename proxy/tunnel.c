@@ -9,19 +9,19 @@
  *   a ClientHello, not whole            wait, for LIMITS_HEAD_MS in all
  *   no text, and no end of a line       send it on, and go on looking
  *   a line, not whole                   wait for LIMITS_FIRST_MS; then send on what there is, and go on looking
- *   a ClientHello for another host      TLS alert access_denied; the origin is reset. So for one of an address that
- *                                       names a host with rules on methods or paths: they cannot be kept
+ *   a ClientHello for another host      TLS alert access_denied; the origin is reset
+ *   a ClientHello for the target        where its requests have to be seen, the terminator (terminator.h) takes over
+ *                                       both ends; else a blind relay
  *   cleartext HTTP/1                    the HTTP machine takes over both ends and judges each request (http_fixed.h)
  *   the same, after a part has gone on  reset both: it cannot be judged any more
  *   anything else                       a blind relay, unless the origin answers as a server of TLS or HTTP does: it
  *                                       has then taken what was nothing to us for a hello or a request, and both are
  *                                       reset before the client has a byte of it
  *
- * Where a credential is bound to the target its ClientHello goes to the terminator (terminator.h), which takes over
- * both ends; cleartext HTTP is judged as ever, and anything else is reset, since nothing but these may be sent there.
- *
- * Where rules on methods or paths have a say (verdict.request_rule), only cleartext HTTP can be judged: TLS gets the
- * alert as soon as it shows, anything else and a line that does not end are reset.
+ * Requests have to be seen where a credential is bound to the target, or rules on methods or paths have a say
+ * (verdict.request_rule); also where the ClientHello at an address names a host of which one of these is true. What is
+ * neither TLS nor HTTP is reset there, and so is a line that does not end. Never does TLS pass as it is, whatever it is
+ * that keeps it from being terminated (F81).
  */
 #include "proxy/tunnel.h"
 
@@ -45,6 +45,8 @@ struct tunnel {
   struct verdict verdict;
   struct route route;
   uint64_t begun_ns;
+  bool has_addr; /* of the loopback: what the client has connected to for `localhost` */
+  struct addr addr;
   uint32_t bound; /* credentials that are bound to the target */
   struct identity identity;
   bool waiting; /* a part of the first bytes is there */
@@ -55,7 +57,6 @@ struct tunnel {
   struct relay relay;
 };
 
-static const struct verdict not_terminated = { .allow = false, .reason = REASON_NOT_TERMINATED };
 static const struct verdict mismatch = { .allow = false, .reason = REASON_IDENTITY_MISMATCH };
 
 static void record(struct tunnel *tunnel, const struct verdict *verdict)
@@ -136,34 +137,52 @@ static void terminate(struct tunnel *tunnel, const struct host *name, struct spa
   tunnel_free(tunnel);
 }
 
-/* A whole ClientHello that names the target, or comes to an address that was allowed as such with a name that is
- * allowed: by that name it may be bound too. */
-static enum relay_look take_hello(struct tunnel *tunnel, struct span hello)
+/* What the client means by a hello without a name: the target, or the address of the loopback that it has. */
+static struct host named_by(const struct tunnel *tunnel, struct span hello)
 {
   struct host name = tunnel->host;
-  uint32_t bound;
 
-  identity_name(hello, &name);
-  bound = decide_bound(tunnel->proxy->policy, &name, tunnel->port);
-  if (!bound && !tunnel->bound) {
+  if (!identity_name(hello, &name) && tunnel->has_addr)
+    host_of_addr(&tunnel->addr, &name);
+  return name;
+}
+
+/* A whole ClientHello that names the target, or comes to an address that was allowed as such with a name that is
+ * allowed: by that name its requests may have to be seen too. */
+static enum relay_look take_hello(struct tunnel *tunnel, struct span hello)
+{
+  const struct policy *policy = tunnel->proxy->policy;
+  struct host name = named_by(tunnel, hello);
+  uint32_t bound = decide_bound(policy, &name, tunnel->port);
+  const struct policy_rule *rule = tunnel->verdict.request_rule;
+  struct verdict unable = { .reason = REASON_NOT_TERMINATED };
+
+  if (!rule)
+    rule = decide_target(policy, &name, tunnel->port).request_rule;
+  if (!bound && !tunnel->bound && !rule) {
     tunnel->named = true;
     loop_timer_set(tunnel->conn->timer, LIMITS_IDLE_MS);
     return RELAY_PASS;
   }
-  /* Whatever it is that keeps it from being terminated: it must not pass as it is (F81). */
-  if (bound && tunnel->proxy->terminator && !tunnel->relay.passed && !tunnel->relay.down && !tunnel->origin.eof)
+  /* A credential of the address is not one of the name's. */
+  if ((bound || !tunnel->bound) && tunnel->proxy->terminator && !tunnel->relay.passed && !tunnel->relay.down &&
+      !tunnel->origin.eof) {
     terminate(tunnel, &name, hello);
-  else
-    refuse(tunnel, &not_terminated);
+  } else {
+    unable.rule = rule;
+    refuse(tunnel, &unable);
+  }
   return RELAY_GONE;
 }
 
-/* What becomes of what is no cleartext HTTP. */
+/* What becomes of what is no HTTP. TLS is judged when its hello is whole. */
 static struct verdict judge_opaque(const struct tunnel *tunnel)
 {
-  if (!tunnel->bound)
-    return decide_opaque(&tunnel->verdict, tunnel->tls);
-  return tunnel->tls ? tunnel->verdict : not_terminated;
+  if (tunnel->tls)
+    return tunnel->verdict;
+  if (tunnel->bound)
+    return (struct verdict){ .reason = REASON_NOT_TERMINATED };
+  return decide_opaque(&tunnel->verdict);
 }
 
 static void wait_for_more(struct tunnel *tunnel)
@@ -182,10 +201,6 @@ static enum relay_look look(void *data, struct span bytes, bool end)
 
   tunnel->tls = identity_is_tls(bytes);
   opaque = judge_opaque(tunnel);
-  if (tunnel->tls && !opaque.allow) {
-    refuse(tunnel, &opaque);
-    return RELAY_GONE;
-  }
   switch (identity_look(&tunnel->identity, tunnel->proxy->policy, &tunnel->host, tunnel->port, bytes, end, &err)) {
   case IDENTITY_MORE:
     if (bytes.len)
@@ -216,7 +231,7 @@ static enum relay_look look(void *data, struct span bytes, bool end)
     return RELAY_GONE;
   case IDENTITY_REFUSE:
   default:
-    refuse(tunnel, &tunnel->identity.refusal);
+    refuse(tunnel, &mismatch);
     return RELAY_GONE;
   }
 }
@@ -279,6 +294,8 @@ void tunnel_start(struct conn *conn, const struct tunnel_start *start)
   tunnel->verdict = start->verdict;
   tunnel->route = start->route;
   tunnel->begun_ns = start->begun_ns;
+  tunnel->has_addr = start->has_addr;
+  tunnel->addr = start->addr;
   tunnel->relay.proxy = conn->proxy;
   conn_serve(conn, &server, tunnel);
   if (sock_open(&tunnel->origin, conn->proxy->loop, &conn->proxy->budget, fd, on_done, tunnel) < 0) {

@@ -15,6 +15,8 @@ struct tunnel_start {
   int fd; /* connected to it */
   struct span first; /* what the client has sent through the tunnel already */
   uint64_t begun_ns;
+  bool has_addr; /* the target is `localhost`, and the client has connected to this address for it */
+  struct addr addr;
   bool blind; /* the bytes need not name the target: a port of the host's loopback that the user has handed in */
 };
 

@@ -2,30 +2,33 @@
 
 #include "plan/build.h"
 #include "plan/check.h"
+#include "policy/decide.h"
 #include "run/placeholder.h"
 #include "sys/path.h"
 
 #include <errno.h>
 
-/* What only credentials want to know. */
-static int read_for_credentials(struct context *context, bool keep, struct err *err)
+static int read_placeholders(struct context *context, bool keep, struct err *err)
 {
   struct facts *facts = &context->facts;
   mem_autofree char *dir = path_join(facts->state_dir, "placeholders");
   mem_autofree char *path = dir ? path_join(dir, strrchr(facts->private_home, '/')) : NULL;
-  int r = path ? facts_read_roots(err, facts) : err_set(err, ENOMEM, "out of memory");
 
-  if (r == 0)
-    r = facts_read_java(err, facts);
-  return r < 0 ? r : placeholder_load(context->policy, path, keep, err, &facts->placeholders);
+  if (!path)
+    return err_set(err, ENOMEM, "out of memory");
+  return placeholder_load(context->policy, path, keep, err, &facts->placeholders);
 }
 
 int planning_begin(struct context *context, char *const *args, bool keep, struct err *err, struct plan *plan)
 {
   int r = facts_read_files(err, &context->facts);
 
+  if (r == 0 && decide_may_terminate(context->policy))
+    r = facts_read_roots(err, &context->facts);
+  if (r == 0 && decide_may_terminate(context->policy))
+    r = facts_read_java(err, &context->facts);
   if (r == 0 && context->policy->credentials.count > 0)
-    r = read_for_credentials(context, keep, err);
+    r = read_placeholders(context, keep, err);
   return r < 0 ? r : plan_begin(context->policy, &context->facts, args, err, plan);
 }
 

@@ -104,8 +104,7 @@ struct target {
   struct host host;
   uint16_t port;
   bool url;
-  bool clear; /* cleartext HTTP, whose requests can be judged */
-  bool tls;
+  bool http; /* requests, which can be judged */
   struct span path; /* of a URL, without its query */
 };
 
@@ -131,11 +130,10 @@ static int parse_target(const char *argument, struct err *err, struct target *re
   static const struct {
     struct span scheme;
     uint16_t port;
-    bool clear;
-    bool tls;
-  } schemes[] = { { SPAN_INIT("http://"), 80, true, false }, { SPAN_INIT("https://"), 443, false, true },
-                  { SPAN_INIT("ws://"), 80, true, false },   { SPAN_INIT("wss://"), 443, false, true },
-                  { SPAN_INIT("ssh://"), 22, false, false }, { SPAN_INIT("git://"), 9418, false, false } };
+    bool http;
+  } schemes[] = { { SPAN_INIT("http://"), 80, true }, { SPAN_INIT("https://"), 443, true },
+                  { SPAN_INIT("ws://"), 80, true },   { SPAN_INIT("wss://"), 443, true },
+                  { SPAN_INIT("ssh://"), 22, false }, { SPAN_INIT("git://"), 9418, false } };
   struct span text = span_of(argument);
   uint16_t port = 443;
 
@@ -147,24 +145,23 @@ static int parse_target(const char *argument, struct err *err, struct target *re
       continue;
     port = schemes[i].port;
     ret_target->url = true;
-    ret_target->clear = schemes[i].clear;
-    ret_target->tls = schemes[i].tls;
+    ret_target->http = schemes[i].http;
     text = split_url(span_sub(text, len, text.len), ret_target);
     break;
   }
   return host_parse_target(text, port, err, &ret_target->host, &ret_target->port);
 }
 
-/* As the proxy does: a cleartext request by itself, a connection as a whole, and of what a URL would carry what can be
- * seen of it. */
+/* As the proxy does: a request by itself, also in TLS, which is terminated where a rule asks for it; a connection as a
+ * whole. */
 static struct verdict judge(const struct policy *policy, const struct target *target, const struct request *request)
 {
   struct verdict verdict;
 
-  if (target->clear)
+  if (target->http)
     return decide_request(policy, &target->host, target->port, request);
   verdict = decide_target(policy, &target->host, target->port);
-  return target->url ? decide_opaque(&verdict, target->tls) : verdict;
+  return target->url ? decide_opaque(&verdict) : verdict;
 }
 
 static void say_verdict(const struct policy *policy, const struct target *target, const struct verdict *verdict,
@@ -207,20 +204,20 @@ static int ask_host(const struct opts *opts, const char *argument, const struct 
   struct verdict verdict;
   int r = parse_target(argument, err, &target);
 
-  if (r == 0 && opts->method && !target.clear)
-    r = err_set(err, EINVAL, "--method goes with an http:// URL: what TLS carries is not seen");
+  if (r == 0 && opts->method && !target.http)
+    r = err_set(err, EINVAL, "--method goes with an http:// or https:// URL");
   if (r < 0)
     return err_wrap(err, "why: %s", argument);
   request = (struct request){ .method = span_of(opts->method ? opts->method : "GET"), .path = target.path };
   /* As the proxy sends it on (RFC 9112, 3.2.4). */
   if (target.path.len == 0 && span_equal(request.method, SPAN("OPTIONS")))
     request.path = SPAN("*");
-  if (target.clear) {
+  if (target.http) {
     buf_append(&answer->target, request.method);
     buf_append_byte(&answer->target, ' ');
   }
   host_print_target(&target.host, target.port, &answer->target);
-  if (target.clear)
+  if (target.http)
     buf_append(&answer->target, request.path.len ? request.path : SPAN("/"));
   verdict = judge(context->policy, &target, &request);
   say_verdict(context->policy, &target, &verdict, answer);
@@ -243,7 +240,7 @@ int cmd_why(const struct opts *opts, char *const *args)
   if (opts->write && !path)
     err_set(&err, EINVAL, "why: --write goes with a path; one that does not begin with /, ~ or . is taken for a host");
   else if (opts->method && path)
-    err_set(&err, EINVAL, "why: --method goes with an http:// URL");
+    err_set(&err, EINVAL, "why: --method goes with an http:// or https:// URL");
   else
     (void)context_load(opts, &err, &context);
   if (err.code == 0 && path)

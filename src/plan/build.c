@@ -3,6 +3,7 @@
 #include "plan/build.h"
 
 #include "plan/ops.h"
+#include "policy/decide.h"
 #include "sys/path.h"
 
 #include <errno.h>
@@ -48,7 +49,7 @@ static int set_frame(const struct policy *policy, const struct facts *facts, cha
                                        .pids = policy->pids,
                                        .timeout_ms = policy->timeout_ms };
   plan->data_max = facts->file_count + 1; /* and /etc/hosts */
-  plan->tls = plan->network == PLAN_NETWORK_PROXY && policy->credentials.count > 0;
+  plan->tls = plan->network == PLAN_NETWORK_PROXY && decide_may_terminate(policy);
   if (plan->tls)
     plan->late_max = facts->root_count + 1 + facts->java_count; /* and the CA by itself */
   plan->workspace = mem_strndup(facts->workspace, strlen(facts->workspace));

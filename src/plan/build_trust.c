@@ -36,9 +36,9 @@ int build_trust(const struct facts *facts, struct err *err, struct plan *plan)
       return OUT_OF_MEMORY(err);
   }
   if (!plan->bundle &&
-      strv_add(&plan->warnings, "credentials: no file with the CA certificates of the host was found (such as "
+      strv_add(&plan->warnings, "TLS: no file with the CA certificates of the host was found (such as "
                                 "/etc/ssl/certs/ca-certificates.crt), so most programs will not trust the connections "
-                                "to bound hosts; install the package ca-certificates") < 0)
+                                "that are terminated; install the package ca-certificates") < 0)
     return OUT_OF_MEMORY(err);
   return add(plan, PLAN_FILE, PLAN_CA, facts->extra_roots ? facts->extra_roots : "") ? 0 : OUT_OF_MEMORY(err);
 }

@@ -181,7 +181,7 @@ int proxy_start(struct proxy *proxy, struct err *err)
     r = send_start(proxy, err);
   if (r == 0 && has_parents(proxy))
     r = send_parents(proxy, err);
-  if (r == 0 && proxy->request->plan->tls)
+  if (r == 0 && proxy->request->policy->credentials.count > 0)
     r = send_placeholders(proxy, err);
   if (r == 0)
     r = fd_set_nonblock(proxy->control, true);
@@ -284,7 +284,7 @@ static void take_failure(struct proxy *proxy, const struct control_failed *faile
   int len = (int)strnlen(failed->message, sizeof failed->message);
 
   if (proxy->awaited)
-    err_set(proxy->awaited, EIO, "credentials: %s: %.*s", name_of(proxy), len, failed->message);
+    err_set(proxy->awaited, EIO, "TLS: %s: %.*s", name_of(proxy), len, failed->message);
   else
     log_line(LOG_ERROR, "%s: %.*s", name_of(proxy), len, failed->message);
 }
@@ -340,9 +340,9 @@ int proxy_await(struct proxy *proxy, struct summary *summary, struct err *err)
   if (err->code)
     return -err->code;
   if (now >= deadline)
-    return err_set(err, ETIME, "credentials: %s is not ready after %d s", name_of(proxy), PROXY_READY_MS / 1000);
+    return err_set(err, ETIME, "TLS: %s is not ready after %d s", name_of(proxy), PROXY_READY_MS / 1000);
   if (!proxy->ready || !proxy->certificate)
-    return err_set(err, EIO, "credentials: %s ended before it was ready", name_of(proxy));
+    return err_set(err, EIO, "TLS: %s ended before it was ready", name_of(proxy));
   return 0;
 }
 
@@ -360,8 +360,8 @@ void proxy_reaped(struct proxy *proxy, struct summary *summary, int status)
   else
     log_line(LOG_ERROR, "%s ended with status %d; connections through it are cut", name_of(proxy), WEXITSTATUS(status));
   if (proxy->request->plan->tls)
-    log_line(LOG_ERROR, "credentials: programs inside trusted that proxy, and no other; requests to bound hosts fail "
-                        "from here on");
+    log_line(LOG_ERROR, "TLS: programs inside trusted that proxy, and no other; requests to hosts where TLS is "
+                        "terminated fail from here on");
   if (proxy->starts >= LIMITS_PROXY_STARTS) {
     log_line(LOG_ERROR, "%s ended %u times; the sandbox has no network from here on", name_of(proxy), proxy->starts);
     proxy_give_up(proxy);

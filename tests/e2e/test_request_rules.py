@@ -1,5 +1,5 @@
-"""Rules on methods and paths: every request of cleartext HTTP is judged by itself, whatever the way, and TLS never passes
-where such a rule has a say."""
+"""Rules on methods and paths: every request of cleartext HTTP is judged by itself, whatever the way. test_rules_tls.py has
+those in TLS."""
 import json
 
 import pytest
@@ -125,7 +125,6 @@ def ask(s, path, method="GET", fields=""):
     while len(body) < int(words.get("content-length", 0)): body += read(s)
     return int(head.split()[1])
 kind = sys.argv[1]
-ALERT = b"\\x15\\3\\1\\0\\2\\2\\x31"
 """
 WAY = pytest.mark.parametrize("way", ["connect", "socks", "transparent"])
 
@@ -142,69 +141,16 @@ print([ask(s, p, m) for m, p in (("GET", "/large/5"), ("GET", "/status/201"), ("
     assert [r.target for r in lab.requests] == ["/large/5", "/large/6"]
 
 
-@WAY
-@pytest.mark.parametrize("options", [READ, ["--allow", "origin.test:80", "--deny", rule(methods=["DELETE"])],
-                                     ["--allow", "*:80", "--deny", rule("192.0.2.0/24:80", methods=["DELETE"]),
-                                      "--deny", rule("[2001:db8::/32]:80", methods=["DELETE"])]])
-def test_tls_never_passes_blind(sbx, lab, project, way, options):
-    """TLS on such a port: an alert, its own reason, and nothing of it at the origin; so for what is no HTTP at all."""
-    path = project.home + "/audit.jsonl"
-    code = """
-context = ssl.create_default_context(); context.check_hostname = False; context.verify_mode = ssl.CERT_NONE
-try: context.wrap_socket(way(kind, "origin.test", 80), server_hostname="origin.test")
-except OSError as error: print(error.reason if isinstance(error, ssl.SSLError) else error)
-s = way(kind, "origin.test", 80); s.sendall(b"\\x16\\x03\\x01"); print(read(s) == ALERT)
-s = way(kind, "origin.test", 80); s.sendall(b"\\0\\1\\2 hello\\r\\n"); print(read(s))
-s = way(kind, "origin.test", 80); s.sendall(b"EHLO there\\r\\n"); print(read(s))
-"""
-    result = sbx.python(WAYS + code, *options, "--audit", path, arguments=[way]).ok()
-    alert, *rest = result.out.splitlines()
-    assert "ACCESS_DENIED" in alert and rest == ["True", "b'ECONNRESET'", "b'ECONNRESET'"], result
-    with open(path) as file:
-        audit = [json.loads(line) for line in file]
-    assert [a["reason"] for a in audit] == ["tls-not-judged"] * 2 + ["not-http"] * 2, audit
-    assert {a["verdict"] for a in audit} == {"deny"} and all("methods" in json.loads(a["rule"]) for a in audit)
-    assert lab.requests == []
-    assert any("tls-not-judged" in m and "http://" in m for m in result.messages), result
-
-
-HELLO = """
-out = ssl.MemoryBIO(); session = ssl.create_default_context().wrap_bio(ssl.MemoryBIO(), out, server_hostname="origin.test")
-try: session.do_handshake()
-except ssl.SSLWantReadError: pass
-"""
-
-
-@WAY
-@pytest.mark.parametrize("rules", [["--allow", "origin.test:2525", "--deny", rule("origin.test:2525", methods=["DELETE"])],
-                                   ["--allow", rule("origin.test:2525", methods=["GET"])]])
-def test_an_address_is_no_way_around(sbx, lab, project, way, rules):
-    """The target is an address that is allowed whole; the ClientHello names a host that is not."""
-    got, path = [], project.home + "/audit.jsonl"
-    server = lab.servers.listen(2525, lambda stream: got.append(stream.recv(100)))
-    code = HELLO + 's = way(kind, "192.0.2.10", 2525); s.sendall(out.read()); print(read(s) == ALERT)'
-    try:
-        result = sbx.python(WAYS + code, "--allow", "192.0.2.10:2525", *rules, "--audit", path, arguments=[way])
-    finally:
-        server.shutdown(2)
-        server.close()
-    assert result.ok().out == "True\n" and "tls-not-judged" in result.err, result
-    assert not any(got), got
-    with open(path) as file:
-        audit, = [json.loads(line) for line in file]
-    assert (audit["reason"], audit["verdict"]) == ("tls-not-judged", "deny") and "methods" in json.loads(audit["rule"]), audit
-
-
 @pytest.mark.parametrize("address", ["127.0.0.1:8080", "127.0.0.0/8:8080"])
 def test_an_address_of_the_loopback(sbx, lab, address):
     """A deny rule on requests to the address that `localhost` leads to: the port there is not blind either."""
-    code = HELLO + """
+    code = """
 s = socket.create_connection(("127.0.0.1", 8080)); print([ask(s, "/large/5", m) for m in ("GET", "DELETE", "GET")])
-s = socket.create_connection(("127.0.0.1", 8080)); s.sendall(out.read()); print(read(s) == ALERT)
+s = socket.create_connection(("127.0.0.1", 8080)); s.sendall(b"\\0\\1\\2 hello\\r\\n"); print(read(s))
 """
     result = sbx.python(WAYS.replace("Host: origin.test", "Host: localhost:8080") + code, "--allow", "localhost:8080",
                         "--deny", rule(address, methods=["DELETE"]), "--deny", rule("[::1]:8080", methods=["DELETE"]), arguments=["x"])
-    assert result.ok().out == "[200, 403, 200]\nTrue\n", result
+    assert result.ok().out == "[200, 403, 200]\nb'ECONNRESET'\n", result
     assert [r.method for r in lab.requests] == ["GET", "GET"]
 
 
@@ -285,15 +231,6 @@ print([ask(m) for m in ("GET", "DELETE", "GET")])
     assert [r.method for r in lab.requests] == ["GET", "GET"]
 
 
-def test_check_refuses_what_tls_hides(sbx, project):
-    """An error, not silence, until TLS can be terminated; with the port that would work."""
-    for key in ("allow", "deny"):
-        path = project.policy("../../p.json", network={key: [{"host": "api.test", "methods": ["GET"]}]})
-        for result in (sbx("check", path), sbx.run("--policy", path, "--", "true"),
-                       sbx.run("--" + key, rule("api.test", methods=["GET"]), "--", "true")):
-            result.refused("443", '"api.test:80"')
-
-
 def test_show_prints_what_can_be_read_again(sbx, project):
     path = project.policy("../../p.json", network={"allow": [{"paths": ["/b", "/a"], "host": "API.test:80"}, "b.test"],
                                                    "deny": [{"host": "*:80", "methods": ["TRACE"]}]})
@@ -315,11 +252,12 @@ def test_why(sbx, project):
     assert why("--method", "POST", "http://origin.test/large/1")["reason"] == "method-not-allowed"
     assert why("-X", "POST", "http://origin.test/large/1")["fix"].startswith('add "POST" to the methods')
     assert why("http://origin.test/large/../x")["reason"] == "ambiguous-request"
-    assert why("https://origin.test:80/large/1")["reason"] == "tls-not-judged"
+    assert why("https://origin.test:80/large/1")["answer"] == "yes"
+    assert why("-X", "PUT", "https://origin.test:80/large/1")["reason"] == "method-not-allowed"
     assert why("ssh://origin.test:80")["reason"] == "not-http"
     answer = why("origin.test:80")
     assert answer["answer"] == "yes" and "each request is judged" in answer["text"] and answer["place"] == f"{path}:1", answer
-    assert why("-X", "GET", "https://origin.test").code == 125
+    assert why("-X", "GET", "ssh://origin.test").code == 125
     assert why("-X", "GET", "/tmp").code == 125
 
 

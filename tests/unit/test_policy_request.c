@@ -109,12 +109,11 @@ static void test_grammar(void **state)
       "{\"host\": \"[::1]:8080\", \"methods\": [\"GET\", \"PUT\"], \"paths\": [\"/*\"]}", NULL },
     { "{\"host\": \"localhost:1-442\", \"methods\": [\"purge\"]}",
       "{\"host\": \"localhost:1-442\", \"methods\": [\"purge\"]}", NULL },
-    { "{\"host\": \"a.test\", \"methods\": [\"GET\"]}", NULL, "\"a.test:80\"" },
-    { "{\"host\": \"a.test:443\", \"methods\": [\"GET\"]}", NULL, "\"a.test:80\"" },
-    { "{\"host\": \"a.test:*\", \"methods\": [\"GET\"]}", NULL, "\"a.test:80\"" },
-    { "{\"host\": \"a.test:400-500\", \"methods\": [\"GET\"]}", NULL, "\"a.test:80\"" },
-    { "{\"host\": \"2001:db8::1\", \"methods\": [\"GET\"]}", NULL, "\"[2001:db8::1]:80\"" },
-    { "{\"host\": \"[2001:db8::1]:443\", \"methods\": [\"GET\"]}", NULL, "\"[2001:db8::1]:80\"" },
+    { "{\"host\": \"A.test\", \"methods\": [\"GET\"]}", "{\"host\": \"a.test\", \"methods\": [\"GET\"]}", NULL },
+    { "{\"host\": \"a.test:443\", \"methods\": [\"GET\"]}", "{\"host\": \"a.test:443\", \"methods\": [\"GET\"]}",
+      NULL },
+    { "{\"host\": \"*.a.test:*\", \"paths\": [\"/x\"]}", "{\"host\": \"*.a.test:*\", \"paths\": [\"/x\"]}", NULL },
+    { "{\"host\": \"2001:db8::1\", \"paths\": [\"/x\"]}", "{\"host\": \"2001:db8::1\", \"paths\": [\"/x\"]}", NULL },
     { "{\"host\": \"a.test:80\"}", NULL, "write the string \"a.test:80\"" },
     { "{\"methods\": [\"GET\"]}", NULL, "host" },
     { "{\"host\": 1, \"methods\": [\"GET\"]}", NULL, "host" },
@@ -160,23 +159,11 @@ static void test_grammar(void **state)
   }
 }
 
-/* A deny rule on requests without ports would be about 443 too. */
-static void test_deny_needs_ports(void **state)
-{
-  struct policy_rule rule;
-  struct err err = ERR_INIT;
-
-  (void)state;
-  assert_int_equal(rule_parse(SPAN("{\"host\": \"a.test\", \"methods\": [\"POST\"]}"), RULE_DENY, &err, &rule),
-                   -EINVAL);
-  assert_non_null(strstr(err.message, "\"a.test:80\""));
-}
-
 /* The place of a fault in a file, and the printed form. */
 static void test_in_a_file(void **state)
 {
   struct make_layer bad = {
-    LAYER_FILE, "/p.json", "{\"network\": {\"allow\": [\"b.test\",\n {\"host\": \"a.test\", \"methods\": [\"GET\"]}]}}"
+    LAYER_FILE, "/p.json", "{\"network\": {\"allow\": [\"b.test\",\n {\"host\": \"a.test\", \"methods\": [\"get\"]}]}}"
   };
   struct make_layer quoted = { LAYER_FILE, "/p.json",
                                "{\"network\": {\"allow\": [\"{\\\"host\\\": \\\"a.test:80\\\"}\"]}}" };
@@ -320,11 +307,55 @@ static void test_names_and_addresses(void **state)
   assert_null(decide_target(policy, &host, 80).request_rule);
   verdict = decide_addr(policy, &host, &addr, 80);
   assert_true(verdict.allow && verdict.request_rule == &policy->deny.items[0]);
-  assert_int_equal(decide_opaque(&verdict, true).reason, REASON_TLS_NOT_JUDGED);
-  assert_int_equal(decide_opaque(&verdict, false).reason, REASON_NOT_HTTP);
+  assert_int_equal(decide_opaque(&verdict).reason, REASON_NOT_HTTP);
   verdict = decide_addr(policy, &host, &addr, 443);
-  assert_true(verdict.allow && !verdict.request_rule && decide_opaque(&verdict, true).allow);
+  assert_true(verdict.allow && !verdict.request_rule && decide_opaque(&verdict).allow);
   policy_free(policy);
+}
+
+/* What a credential implies gives way to allow rules on requests of the same host, and to no others. */
+static void test_implied(void **state)
+{
+  static const struct {
+    const char *allow;
+    const char *target;
+    const char *method;
+    enum reason reason;
+  } rows[] = {
+    { "", "a.test:443", "PUT", REASON_ALLOWED },
+    { "{\"host\": \"a.test\", \"methods\": [\"GET\"]}", "a.test:443", "GET", REASON_ALLOWED },
+    { "{\"host\": \"a.test\", \"methods\": [\"GET\"]}", "a.test:443", "PUT", REASON_METHOD_NOT_ALLOWED },
+    { "{\"host\": \"a.test\", \"methods\": [\"GET\"]}", "x.b.test:443", "PUT", REASON_ALLOWED },
+    { "{\"host\": \"a.test:80\", \"methods\": [\"GET\"]}", "a.test:443", "PUT", REASON_ALLOWED },
+    { "{\"host\": \"*\", \"methods\": [\"GET\"]}", "x.b.test:443", "PUT", REASON_METHOD_NOT_ALLOWED },
+    { "{\"host\": \"a.test\", \"methods\": [\"GET\"]}, \"a.test\"", "a.test:443", "PUT", REASON_ALLOWED },
+    { "{\"host\": \"a.test\", \"methods\": [\"GET\"]}, \"a.test:443\"", "a.test:443", "PUT", REASON_ALLOWED },
+  };
+
+  (void)state;
+  for (size_t i = 0; i < MEM_COUNT(rows); i++) {
+    char text[512];
+    struct buf out = BUF_INIT(LIMITS_POLICY_PRINT_BYTES);
+    struct request request = { .method = span_of(rows[i].method), .path = SPAN("/") };
+    struct policy *policy, *again = NULL;
+    struct host host;
+    uint16_t port;
+
+    snprintf(text, sizeof text,
+             "{\"network\": {\"allow\": [%s]}, \"credentials\": {\"x\": {\"source\": {\"env\": \"X\"}, \"env\": \"X\", "
+             "\"bind\": [\"a.test\", \"*.b.test\"]}}}",
+             rows[i].allow);
+    policy = make_policy(text);
+    assert_int_equal(host_parse_target(span_of(rows[i].target), 0, NULL, &host, &port), 0);
+    assert_int_equal(decide_request(policy, &host, port, &request).reason, rows[i].reason);
+    /* And so in the proxy, which reads what is printed. */
+    policy_print(policy, true, &out);
+    assert_int_equal(policy_parse(buf_span(&out), NULL, &again), 0);
+    assert_int_equal(decide_request(again, &host, port, &request).reason, rows[i].reason);
+    buf_free(&out);
+    policy_free(again);
+    policy_free(policy);
+  }
 }
 
 static void test_fix(void **state)
@@ -424,16 +455,11 @@ static void test_one_reading_property(void **state)
 int main(void)
 {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_read_path),
-    cmocka_unit_test(test_long_path),
-    cmocka_unit_test(test_grammar),
-    cmocka_unit_test(test_deny_needs_ports),
-    cmocka_unit_test(test_in_a_file),
-    cmocka_unit_test(test_judgement),
-    cmocka_unit_test(test_names_and_addresses),
-    cmocka_unit_test(test_fix),
-    cmocka_unit_test(test_match_property),
-    cmocka_unit_test(test_one_reading_property),
+    cmocka_unit_test(test_read_path),      cmocka_unit_test(test_long_path),
+    cmocka_unit_test(test_grammar),        cmocka_unit_test(test_in_a_file),
+    cmocka_unit_test(test_judgement),      cmocka_unit_test(test_names_and_addresses),
+    cmocka_unit_test(test_implied),        cmocka_unit_test(test_fix),
+    cmocka_unit_test(test_match_property), cmocka_unit_test(test_one_reading_property),
   };
 
   return cmocka_run_group_tests(tests, NULL, NULL);

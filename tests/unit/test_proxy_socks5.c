@@ -224,7 +224,6 @@ static void test_reasons(void **state)
     { "method-not-allowed", 2 },
     { "path-not-allowed", 2 },
     { "ambiguous-request", 2 },
-    { "tls-not-judged", 2 },
     { "not-http", 2 },
     { "address-loopback", 2 },
     { "address-unspecified", 2 },

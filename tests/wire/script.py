@@ -31,7 +31,7 @@ import re
 import stage
 
 REASONS = ["allowed", "deny-rule", "not-allowed", "port-not-allowed", "method-not-allowed",
-           "path-not-allowed", "ambiguous-request", "tls-not-judged", "not-http", "address-loopback", "address-unspecified",
+           "path-not-allowed", "ambiguous-request", "not-http", "address-loopback", "address-unspecified",
            "address-private", "address-cgnat", "address-link-local", "address-metadata", "address-multicast",
            "bad-target", "bad-request", "identity-mismatch"]
 ESCAPES = {"r": "\r", "n": "\n", "t": "\t", "0": "\0", "\\": "\\", "N": stage.NAME}
