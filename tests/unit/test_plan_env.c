@@ -168,7 +168,7 @@ static void test_credentials_without_proxy(void **state)
     assert_true(strv_contains(&plan.env, "GITHUB_TOKEN=placeholder0"));
     assert_int_equal(count_of(&plan, "NODE_EXTRA_CA_CERTS"), 0);
     assert_false(plan.tls);
-    assert_int_equal(plan.certified_max, 0);
+    assert_int_equal(plan.late_max, 0);
   }
 }
 
