@@ -30,6 +30,7 @@ void credential_clear(struct policy_credential *credential)
   free(credential->preset);
   strv_free(&credential->source.words);
   strv_free(&credential->env);
+  strv_free(&credential->files);
   free(credential->place_name);
   policy_origin_clear(&credential->origin);
   *credential = (struct policy_credential){ 0 };
@@ -78,10 +79,10 @@ static int check_whole(struct policy_credential *credential, struct err *err)
     return err_set(err, EINVAL, "no source, and no preset of this name; add \"source\"");
   if (credential->bind.count == 0)
     return err_set(err, EINVAL, "bound to no host, so nobody would get the value; name hosts in \"bind\"");
-  if (credential->inject == POLICY_INJECT_REPLACE && credential->env.count == 0)
+  if (credential->inject == POLICY_INJECT_REPLACE && credential->env.count == 0 && credential->files.count == 0)
     return err_set(err, EINVAL,
-                   "replaces a placeholder that stands nowhere; name a variable for it in \"env\", or "
-                   "write \"inject\": \"attach\"");
+                   "replaces a placeholder that stands nowhere; name a variable for it in \"env\" or a file in "
+                   "\"file\", or write \"inject\": \"attach\"");
   if (credential->source.kind == POLICY_SOURCE_EXEC && credential->source.timeout_ms == 0)
     credential->source.timeout_ms = TIMEOUT_MS;
   return 0;

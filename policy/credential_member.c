@@ -247,6 +247,33 @@ static int read_env(const struct doc *doc, struct err *err, struct policy_creden
   return 0;
 }
 
+static int add_file(const char *name, struct err *err, struct strv *files)
+{
+  mem_autofree char *path = NULL;
+  int r = value_file(name[0] == '/' || name[0] == '~' ? name : "", false, err, &path);
+
+  if (r < 0)
+    return r;
+  if (strv_contains(files, path))
+    return err_set(err, EINVAL, "%s stands there twice; remove one", path);
+  return strv_add(files, path) < 0 ? OUT_OF_MEMORY(err) : 0;
+}
+
+static int read_file(const struct doc *doc, struct err *err, struct policy_credential *credential)
+{
+  if (doc->type == DOC_STRING)
+    return add_file(doc->text, err, &credential->files);
+  if (doc->type != DOC_ARRAY || doc->count > LIMITS_CREDENTIAL_FILES)
+    return err_set(err, EINVAL, "not a path, or a list of at most %d of them", LIMITS_CREDENTIAL_FILES);
+  for (size_t i = 0; i < doc->count; i++) {
+    int r = doc->items[i].type == DOC_STRING ? add_file(doc->items[i].text, err, &credential->files)
+                                             : err_set(err, EINVAL, "not a path");
+    if (r < 0)
+      return r;
+  }
+  return 0;
+}
+
 static int read_inject(const struct doc *doc, struct err *err, struct policy_credential *credential)
 {
   static const struct {
@@ -349,8 +376,8 @@ int credential_read_member(const struct doc *doc, struct err *err, struct creden
     int (*read)(const struct doc *doc, struct err *err, struct policy_credential *credential);
   } members[] = {
     { "preset", &given->preset, read_preset }, { "source", &given->source, read_source },
-    { "env", &given->env, read_env },          { "inject", &given->inject, read_inject },
-    { "place", &given->place, read_place },
+    { "env", &given->env, read_env },          { "file", &given->file, read_file },
+    { "inject", &given->inject, read_inject }, { "place", &given->place, read_place },
   };
   int r = -ENOENT;
 
@@ -358,10 +385,6 @@ int credential_read_member(const struct doc *doc, struct err *err, struct creden
     given->bind = true;
     return read_bind(doc, err, credential);
   }
-  if (strcmp(doc->name, "file") == 0)
-    r = err_set(err, EINVAL,
-                "files with placeholders come with a later version; write \"env\" with the variable that "
-                "the program reads");
   for (size_t i = 0; r == -ENOENT && i < MEM_COUNT(members); i++) {
     if (strcmp(doc->name, members[i].name) == 0) {
       *members[i].given = true;
@@ -369,6 +392,6 @@ int credential_read_member(const struct doc *doc, struct err *err, struct creden
     }
   }
   if (r == -ENOENT)
-    r = err_set(err, EINVAL, "unknown member; a credential has preset, source, bind, env, inject and place");
+    r = err_set(err, EINVAL, "unknown member; a credential has preset, source, bind, env, file, inject and place");
   return r == -EINVAL ? err_wrap(err, "%s", doc->name) : r;
 }

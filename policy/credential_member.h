@@ -10,6 +10,7 @@ struct credential_given {
   bool source;
   bool bind;
   bool env;
+  bool file;
   bool inject;
   bool place;
 };

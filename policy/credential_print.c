@@ -71,6 +71,10 @@ void credential_print(const struct policy_credential *credential, struct buf *ou
   }
   buf_append_str(out, "], \"env\": ");
   print_list((const char *const *)credential->env.items, credential->env.count, out);
+  if (credential->files.count > 0) {
+    buf_append_str(out, ", \"file\": ");
+    print_list((const char *const *)credential->files.items, credential->files.count, out);
+  }
   buf_printf(out, ", \"inject\": \"%s\", \"place\": ", inject_words[credential->inject]);
   print_place(credential, out);
   buf_append_byte(out, '}');

@@ -69,12 +69,13 @@ int credentials_extend(struct policy *policy)
       r = allow(&credential->bind.items[j], &credential->origin, &policy->allow);
     if (r == 0 && credential->source.kind == POLICY_SOURCE_FILE)
       r = hide(credential->source.words.items[0], &credential->origin, &policy->hide);
+    for (size_t j = 0; j < credential->files.count && r == 0; j++)
+      r = hide(credential->files.items[j], &credential->origin, &policy->hide);
   }
   return r;
 }
 
-/* The place of a credential in front of a message. */
-static int refuse(const struct policy_credential *credential, struct err *err)
+int credentials_refuse(const struct policy_credential *credential, struct err *err)
 {
   const struct policy_origin *origin = &credential->origin;
 
@@ -101,7 +102,7 @@ static int check_pair(const struct policy_credential *a, const struct policy_cre
     err_set(err, EINVAL, "\"%s\" is set at the same place of the same requests; bind them to different hosts", a->name);
   else
     return 0;
-  return refuse(b, err);
+  return credentials_refuse(b, err);
 }
 
 static int check_set(const struct policy *policy, const struct policy_credential *credential, struct err *err)
@@ -113,7 +114,7 @@ static int check_set(const struct policy *policy, const struct policy_credential
       continue;
     err_set(err, EINVAL, "sets the variable %s, and so does env.set; remove it there, or leave it out of \"env\"",
             name);
-    return refuse(credential, err);
+    return credentials_refuse(credential, err);
   }
   return 0;
 }
@@ -121,11 +122,15 @@ static int check_set(const struct policy *policy, const struct policy_credential
 int credentials_check(const struct policy *policy, struct err *err)
 {
   const struct policy_credentials *credentials = &policy->credentials;
+  size_t files = 0;
   int r = 0;
 
   if (credentials->count > LIMITS_CREDENTIALS)
     return err_set(err, EINVAL, "credentials: more than %d; name fewer", LIMITS_CREDENTIALS);
   for (size_t i = 0; i < credentials->count && r == 0; i++) {
+    files += credentials->items[i].files.count;
+    if (files > LIMITS_CREDENTIAL_FILES_ALL)
+      return err_set(err, EINVAL, "credentials: more than %d files; name fewer", LIMITS_CREDENTIAL_FILES_ALL);
     r = check_set(policy, &credentials->items[i], err);
     for (size_t j = 0; j < i && r == 0; j++)
       r = check_pair(&credentials->items[j], &credentials->items[i], err);

@@ -33,6 +33,10 @@
 #define LIMITS_CREDENTIAL_NAME_BYTES 64 /* its name, and that of its header, parameter or user */
 #define LIMITS_CREDENTIAL_HOSTS 64 /* that one is bound to */
 #define LIMITS_CREDENTIAL_ENV 16 /* variables that hold its placeholder */
+#define LIMITS_CREDENTIAL_FILES 8 /* files that are shown with its placeholder */
+#define LIMITS_CREDENTIAL_FILES_ALL 24 /* of all credentials together */
+#define LIMITS_CREDENTIAL_FILE_BYTES (256 * 1024) /* one of them */
+#define LIMITS_CREDENTIAL_FILE_VALUE 8 /* a shorter value cannot be told from other text in it */
 #define LIMITS_SECRET_BYTES 8192 /* one value */
 #define LIMITS_SECRET_OUTPUT_BYTES 16384 /* what a program prints in all */
 #define LIMITS_SECRET_FRESH_MS 10000 /* a value that came so lately is not asked for anew, whoever refuses it */

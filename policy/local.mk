@@ -14,6 +14,7 @@ libpolicy_a_SOURCES = \
   policy/fields.c policy/fields.h \
   policy/fspath.c policy/fspath.h \
   policy/host.c policy/host.h \
+  policy/inject_find.c policy/inject_find.h \
   policy/keys.c policy/keys.h \
   policy/layers.c policy/layers.h \
   policy/limits.h \
@@ -26,6 +27,7 @@ libpolicy_a_SOURCES = \
   policy/request.c policy/request.h \
   policy/rule.c policy/rule.h \
   policy/rule_object.c policy/rule_object.h \
+  policy/stand_in.c policy/stand_in.h \
   policy/upstream.c policy/upstream.h \
   policy/validate.c policy/validate.h \
   policy/value.c policy/value.h

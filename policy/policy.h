@@ -146,6 +146,7 @@ struct policy_credential {
   struct policy_source source;
   struct policy_rules bind; /* hosts and ports that get the value (RULE_BIND): names, *.names, single addresses */
   struct strv env; /* variables inside that hold the placeholder */
+  struct strv files; /* of the host, that are there inside with the placeholder in place of the value */
   enum policy_inject inject;
   enum policy_place place;
   char *place_name; /* of the header or the query parameter, or the user of Basic, which may be empty; else NULL */

@@ -1,7 +1,7 @@
 #include "proxy/inject.h"
 
 #include "base/base64.h"
-#include "proxy/inject_find.h"
+#include "policy/inject_find.h"
 #include "proxy/inject_place.h"
 
 #include <errno.h>

@@ -11,8 +11,8 @@
  *
  * What is swapped once is not looked at again: a value that looks like a placeholder stays a value.
  */
+#include "policy/inject_find.h"
 #include "proxy/inject.h"
-#include "proxy/inject_find.h"
 #include "proxy/inject_place.h"
 
 /* How a placeholder stands in a part of a request. */

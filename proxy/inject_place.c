@@ -1,7 +1,7 @@
 #include "proxy/inject_place.h"
 
 #include "base/base64.h"
-#include "proxy/inject_find.h"
+#include "policy/inject_find.h"
 
 /* Fields that nothing is put into: they frame or route the message, or are this hop's. */
 static const char *const protected_fields[] = {

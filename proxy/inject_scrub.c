@@ -1,5 +1,5 @@
+#include "policy/inject_find.h"
 #include "proxy/inject.h"
-#include "proxy/inject_find.h"
 
 /* Fields that frame the message: no value can stand in them, and what looks like one is a length. */
 static const char *const framing_fields[] = { "content-length", "transfer-encoding" };

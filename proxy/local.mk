@@ -26,7 +26,6 @@ libproxy_a_SOURCES = \
   proxy/http_target.c proxy/http_target.h \
   proxy/identity.c proxy/identity.h \
   proxy/inject.c proxy/inject.h \
-  proxy/inject_find.c proxy/inject_find.h \
   proxy/inject_look.c \
   proxy/inject_place.c proxy/inject_place.h \
   proxy/inject_scrub.c \

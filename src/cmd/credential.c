@@ -6,12 +6,9 @@
 #include "run/secrets.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdlib.h>
-#include <sys/wait.h>
 
 #define CREDENTIAL_TEXT_BYTES (1024 * 1024)
-#define CREDENTIAL_LOOK_MS 50 /* a program that has closed its output is looked after so often */
 
 static void print_hosts(const struct policy_rules *bind, struct buf *out)
 {
@@ -33,10 +30,17 @@ static void print_inject(const struct policy_credential *credential, struct buf 
                                                                  : ", where a request has nothing there");
 }
 
-static void print_variables(const struct strv *names, struct buf *out)
+static void print_places(const struct policy_credential *credential, struct buf *out)
 {
-  for (size_t i = 0; i < names->count; i++)
-    buf_printf(out, "%s%s", i ? ", " : "\n  inside  a placeholder in ", names->items[i]);
+  const struct strv *const lists[] = { &credential->env, &credential->files };
+  const char *before = "\n  inside  a placeholder in ";
+
+  for (size_t i = 0; i < MEM_COUNT(lists); i++) {
+    for (size_t j = 0; j < lists[i]->count; j++, before = ", ") {
+      buf_append_str(out, before);
+      buf_append_printable(out, span_of(lists[i]->items[j]));
+    }
+  }
 }
 
 static void print_one(const struct policy_credential *credential, struct buf *out)
@@ -48,7 +52,7 @@ static void print_one(const struct policy_credential *credential, struct buf *ou
   buf_append_str(out, "\n  source  ");
   credential_print_source(&credential->source, out);
   print_inject(credential, out);
-  print_variables(&credential->env, out);
+  print_places(credential, out);
   buf_append_str(out, "\n  from    ");
   buf_append_printable(out, span_of(origin->file));
   if (origin->line > 0)
@@ -99,24 +103,6 @@ static void take(void *data, const struct control_secret *answer)
   kept->len = sizeof *answer;
 }
 
-/* Waits until no program runs any more. */
-static void wait_for_source(struct secrets *secrets)
-{
-  int left_ms;
-
-  while ((left_ms = secrets_wait_ms(secrets)) >= 0) {
-    struct pollfd fds[SECRETS_POLL_MAX];
-    size_t count = secrets_poll(secrets, fds);
-    int status;
-    pid_t pid;
-
-    (void)poll(fds, count, left_ms < CREDENTIAL_LOOK_MS ? left_ms : CREDENTIAL_LOOK_MS);
-    while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
-      (void)secrets_reaped(secrets, pid, status);
-    secrets_read(secrets);
-  }
-}
-
 static int ask(struct context *context, uint32_t index, struct err *err, struct secret *answer)
 {
   struct secrets secrets = SECRETS_INIT;
@@ -127,7 +113,7 @@ static int ask(struct context *context, uint32_t index, struct err *err, struct 
   if (r < 0)
     return r;
   secrets_want(&secrets, index, false);
-  wait_for_source(&secrets);
+  (void)secrets_await(&secrets);
   secrets_close(&secrets);
   return 0;
 }

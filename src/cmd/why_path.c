@@ -62,7 +62,7 @@ static void ask_host(struct question *question)
 static void judge(const struct question *question, const struct plan_op *op, struct why_answer *answer)
 {
   bool readable = op && op->kind != PLAN_MASK_FILE && op->kind != PLAN_MASK_DIR;
-  bool fresh = op && (op->kind == PLAN_TMPFS || op->kind == PLAN_DEV || op->kind == PLAN_PROC);
+  bool fresh = op && !ops_is_bind(op) && op->kind != PLAN_SYMLINK && op->late != PLAN_LATE_CREDENTIAL;
   bool writable = op && (op->kind == PLAN_BIND_RW || op->kind == PLAN_TMPFS);
   const char *why = op ? op->why : NULL;
 

@@ -27,6 +27,15 @@ static enum plan_network network_of(const struct policy *policy)
   return PLAN_NETWORK_NONE;
 }
 
+static size_t count_files(const struct policy *policy)
+{
+  size_t count = 0;
+
+  for (size_t i = 0; i < policy->credentials.count; i++)
+    count += policy->credentials.items[i].files.count;
+  return count;
+}
+
 static int set_frame(const struct policy *policy, const struct facts *facts, char *const *argv, struct plan *plan)
 {
   int r = 0;
@@ -51,7 +60,7 @@ static int set_frame(const struct policy *policy, const struct facts *facts, cha
   plan->data_max = facts->file_count + 1; /* and /etc/hosts */
   plan->tls = plan->network == PLAN_NETWORK_PROXY && decide_may_terminate(policy);
   if (plan->tls)
-    plan->late_max = facts->root_count + 1 + facts->java_count; /* and the CA by itself */
+    plan->late_max = facts->root_count + 1 + facts->java_count + count_files(policy); /* and the CA itself */
   plan->workspace = mem_strndup(facts->workspace, strlen(facts->workspace));
   return plan->workspace ? r : -ENOMEM;
 }

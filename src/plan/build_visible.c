@@ -266,6 +266,12 @@ static void sort_visible(struct plan *plan, size_t from)
   plan->ops.count = from + kept;
 }
 
+/* What is there by this policy, and may not be in the next run. */
+static bool is_passing(const struct plan_op *op)
+{
+  return op->late == PLAN_LATE_CREDENTIAL || strcmp(op->why, "read") == 0 || strcmp(op->why, "write") == 0;
+}
+
 /* Mount points in the private home are made by us, without following links that an earlier command may have planted. */
 static int list_private_mounts(const struct facts *facts, size_t from, struct err *err, struct plan *plan)
 {
@@ -279,9 +285,8 @@ static int list_private_mounts(const struct facts *facts, size_t from, struct er
     cover = *above ? ops_covering(plan, above) : NULL;
     if (!cover || cover->stage != PLAN_STAGE_HOME)
       continue; /* elsewhere, or in a tree of the host, where it exists */
-    if (strv_addf(strcmp(op->why, "read") == 0 || strcmp(op->why, "write") == 0 ? &plan->passing_mounts
-                                                                                : &plan->private_mounts,
-                  "%s%s", op->target + strlen(facts->home) + 1, S_ISDIR(op->mode) ? "/" : "") < 0)
+    if (strv_addf(is_passing(op) ? &plan->passing_mounts : &plan->private_mounts, "%s%s",
+                  op->target + strlen(facts->home) + 1, S_ISDIR(op->mode) ? "/" : "") < 0)
       return OUT_OF_MEMORY(err);
   }
   return 0;
@@ -331,6 +336,8 @@ int build_visible(const struct policy *policy, const struct facts *facts, struct
     r = show_policy(policy, from, facts, err, plan);
   if (r == 0)
     r = build_trust_java(facts, err, plan);
+  if (r == 0)
+    r = build_copies(policy, facts, err, plan);
   if (r < 0)
     return r;
   return plan->private_home ? list_private_mounts(facts, from, err, plan) : 0;

@@ -1,6 +1,7 @@
 noinst_LIBRARIES += libplan.a
 libplan_a_SOURCES = \
   src/plan/build.c src/plan/build.h \
+  src/plan/build_copies.c \
   src/plan/build_env.c \
   src/plan/build_idle.c \
   src/plan/build_network.c \

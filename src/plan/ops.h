@@ -37,6 +37,8 @@ int build_system(const struct policy *policy, const struct facts *facts, struct 
 int build_trust(const struct facts *facts, struct err *err, struct plan *plan);
 /* What build_visible() adds for it, since Java may lie in the home. */
 int build_trust_java(const struct facts *facts, struct err *err, struct plan *plan);
+/* What build_visible() adds for the files of credentials. */
+int build_copies(const struct policy *policy, const struct facts *facts, struct err *err, struct plan *plan);
 int build_visible(const struct policy *policy, const struct facts *facts, struct err *err, struct plan *plan);
 int build_protect(const struct policy *policy, const struct facts *facts, struct err *err, struct plan *plan);
 int build_hide(const struct policy *policy, const struct facts *facts, struct err *err, struct plan *plan);

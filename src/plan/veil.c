@@ -27,6 +27,15 @@ enum veil_asked veil_asked(const struct policy *policy, const struct facts *fact
       asked = more > asked ? more : asked;
     }
   }
+  for (size_t i = 0; i < policy->credentials.count && asked == VEIL_NOTHING; i++) {
+    const struct strv *files = &policy->credentials.items[i].files;
+
+    for (size_t j = 0; j < files->count && asked == VEIL_NOTHING; j++) {
+      mem_autofree char *named = facts_expand(facts, files->items[j]);
+
+      asked = asked_by(named, path) == VEIL_NOTHING ? VEIL_NOTHING : VEIL_PART;
+    }
+  }
   return asked;
 }
 

@@ -1,6 +1,7 @@
 #include "run/late.h"
 
 #include "policy/limits.h"
+#include "run/credential_file.h"
 #include "run/java_store.h"
 
 #include <errno.h>
@@ -29,7 +30,7 @@ static int make_java(const struct facts *facts, const char *real, struct span ce
 }
 
 static int make_text(const struct run_request *request, const struct plan_op *op, struct span certificate,
-                     struct err *err, struct buf *out)
+                     const struct secrets *secrets, struct err *err, struct buf *out)
 {
   int r = 0;
 
@@ -46,12 +47,13 @@ static int make_text(const struct run_request *request, const struct plan_op *op
     r = make_java(request->facts, op->source, certificate, out);
     break;
   case PLAN_LATE_CREDENTIAL:
-    break;
+    return credential_file_make(request, op, secrets, err, out);
   }
   return r < 0 ? err_set_errno(err, -r, "isolation: %s (%s)", op->target, op->why) : 0;
 }
 
-int late_make(const struct run_request *request, struct span certificate, struct err *err, struct late *ret_late)
+int late_make(const struct run_request *request, struct span certificate, const struct secrets *secrets,
+              struct err *err, struct late *ret_late)
 {
   late_autofree struct late late = LATE_INIT;
   const struct plan *plan = request->plan;
@@ -69,7 +71,7 @@ int late_make(const struct run_request *request, struct span certificate, struct
     if (late.count == plan->late_max)
       return err_set(err, E2BIG, "isolation: %s: was not prepared for", op->target);
     late.bufs[late.count] = (struct buf)BUF_INIT(LIMITS_LATE_BYTES);
-    r = make_text(request, op, certificate, err, &late.bufs[late.count]);
+    r = make_text(request, op, certificate, secrets, err, &late.bufs[late.count]);
     late.texts[late.count] = buf_span(&late.bufs[late.count]);
     late.count++;
   }

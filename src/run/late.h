@@ -3,6 +3,7 @@
 #define SBX_RUN_LATE_H
 
 #include "run/run.h"
+#include "run/secrets.h"
 
 struct late {
   struct buf *bufs;
@@ -12,8 +13,10 @@ struct late {
 
 #define LATE_INIT { .bufs = NULL, .texts = NULL, .count = 0 }
 
-/* Makes the texts. certificate is that of the run's CA, in PEM. 0; or -errno with "part: cause; mend" in err. */
-int late_make(const struct run_request *request, struct span certificate, struct err *err, struct late *ret_late);
+/* Makes the texts. certificate is that of the run's CA, in PEM; secrets have been gathered where a file of a credential
+ * is among them. 0; or -errno with "part: cause; mend" in err. */
+int late_make(const struct run_request *request, struct span certificate, const struct secrets *secrets,
+              struct err *err, struct late *ret_late);
 
 /* Wipes the texts, and frees them. */
 void late_free(struct late *late);

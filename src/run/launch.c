@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "run/ask.h"
 #include "run/audit_file.h"
+#include "run/credential_file.h"
 #include "run/late.h"
 #include "run/passing.h"
 #include "run/program.h"
@@ -181,10 +182,12 @@ static int start_proxy(const struct run_request *request, struct engine_run *run
   late_autofree struct late late = LATE_INIT;
   int r = proxy_start(&session->proxy, err);
 
+  if (r == 0 && credential_file_wanted(request->plan))
+    r = secrets_gather(&session->secrets, err);
   if (r == 0)
     r = proxy_await(&session->proxy, &session->summary, err);
   if (r == 0)
-    r = late_make(request, span_of(session->proxy.certificate), err, &late);
+    r = late_make(request, span_of(session->proxy.certificate), &session->secrets, err, &late);
   return r < 0 ? r : engine_complete(request->plan, late.texts, err, run);
 }
 
@@ -252,7 +255,7 @@ static void tell_replaced(const struct plan *plan)
     tell_link(plan->links.items[i], plan->links.items[i + 1]);
   for (size_t i = 0; i < plan->ops.count; i++) {
     const struct plan_op *op = &plan->ops.items[i];
-    bool hidden = op->stage == PLAN_STAGE_HIDE || op->kind == PLAN_TMPFS;
+    bool hidden = op->stage == PLAN_STAGE_HIDE || op->kind == PLAN_TMPFS || op->late == PLAN_LATE_CREDENTIAL;
     bool guarded = hidden || (op->stage == PLAN_STAGE_PROTECT && op->kind == PLAN_BIND_RO);
     path_object_autofree struct path_object now = { .real = NULL };
 

@@ -3,6 +3,7 @@ librun_a_SOURCES = \
   src/run/ask.c src/run/ask.h \
   src/run/ask_terminal.c src/run/ask_terminal.h \
   src/run/audit_file.c src/run/audit_file.h \
+  src/run/credential_file.c src/run/credential_file.h \
   src/run/fetch.c src/run/fetch.h \
   src/run/java_store.c src/run/java_store.h \
   src/run/late.c src/run/late.h \

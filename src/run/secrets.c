@@ -6,8 +6,12 @@
 #include "base/log.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/wait.h>
+
+#define SECRETS_LOOK_MS 50 /* a program that has closed its output is looked after so often */
 
 int secrets_open(struct secrets *secrets, const struct policy *policy, const struct facts *facts,
                  void (*answered)(void *data, const struct control_secret *answer), void *data, struct err *err)
@@ -141,6 +145,63 @@ void secrets_want(struct secrets *secrets, uint32_t index, bool stale)
     return;
   }
   fetch(secrets, index);
+}
+
+struct span secrets_value(const struct secrets *secrets, size_t index)
+{
+  const struct secrets_entry *entry = &secrets->entries[index];
+
+  return is_good(entry, clock_mono_ns()) ? (struct span){ entry->value.bytes, entry->value.len } : SPAN("");
+}
+
+const char *secrets_error(const struct secrets *secrets, size_t index)
+{
+  const char *error = secrets->entries[index].error;
+
+  return error[0] ? error : "it has expired";
+}
+
+/* The run is to end; the signals are blocked, since who waits for them is not there yet. */
+static bool is_interrupted(void)
+{
+  static const int ending[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
+  sigset_t pending;
+  bool found = false;
+
+  if (sigpending(&pending) == 0)
+    for (size_t i = 0; i < MEM_COUNT(ending); i++)
+      found |= sigismember(&pending, ending[i]) == 1;
+  return found;
+}
+
+bool secrets_await(struct secrets *secrets)
+{
+  int left_ms;
+
+  while ((left_ms = secrets_wait_ms(secrets)) >= 0) {
+    struct pollfd fds[SECRETS_POLL_MAX];
+    size_t count = secrets_poll(secrets, fds);
+    int status;
+
+    if (is_interrupted())
+      return true;
+    (void)poll(fds, count, left_ms < SECRETS_LOOK_MS ? left_ms : SECRETS_LOOK_MS);
+    for (size_t i = 0; i < secrets->count; i++) {
+      struct fetch *fetch = &secrets->entries[i].fetch;
+
+      if (fetch->pid > 0 && !fetch->ended && waitpid(fetch->pid, &status, WNOHANG) == fetch->pid)
+        (void)secrets_reaped(secrets, fetch->pid, status);
+    }
+    secrets_read(secrets);
+  }
+  return false;
+}
+
+int secrets_gather(struct secrets *secrets, struct err *err)
+{
+  for (size_t i = 0; i < secrets->count; i++)
+    fetch(secrets, i);
+  return secrets_await(secrets) ? err_set(err, EINTR, "interrupted while the sources of credentials were asked") : 0;
 }
 
 void secrets_forget(struct secrets *secrets)

@@ -46,6 +46,18 @@ void secrets_close(struct secrets *secrets);
  * the one that was sent last does not do; it is asked for anew, unless it came a moment ago. */
 void secrets_want(struct secrets *secrets, uint32_t index, bool stale);
 
+/* Asks every source now, and waits for the answers, which go to nobody: for what is made of values before the proxy
+ * wants them. The values stay, as those that were wanted do. Whether there is one is said by the next two. 0; or -EINTR
+ * where a signal came that ends the run. */
+int secrets_gather(struct secrets *secrets, struct err *err);
+
+/* A value, valid up to the next call that may change it; empty where there is none, and why there is none. */
+struct span secrets_value(const struct secrets *secrets, size_t index);
+const char *secrets_error(const struct secrets *secrets, size_t index);
+
+/* Waits until no program runs any more, or for a signal that ends the run: true then. Reaps nobody else's children. */
+bool secrets_await(struct secrets *secrets);
+
 /* Nobody waits for an answer any more. */
 void secrets_forget(struct secrets *secrets);
 

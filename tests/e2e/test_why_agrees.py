@@ -1,6 +1,7 @@
 """P10: `sbx why` and the proxy say the same, by verdict, reason and rule: random policies, and random requests sent
 through a live proxy, odd spellings included."""
 import json
+import os
 import random
 
 import pytest
@@ -114,3 +115,10 @@ def test_the_same_answers(sbx, project, lab, seed):
     assert not differ, (text, differ)
     verdicts = {told(line)[1] for line in lines if told(line) != "malformed"}
     assert len(verdicts) > 3 and "allowed" in verdicts, verdicts
+
+
+def test_what_is_the_sandbox_s_own(sbx):
+    """Files and directories that stand nowhere on the host, or over the host's."""
+    for path in ("/etc/hosts", f"/run/user/{os.geteuid()}", "/.sbx", "/tmp"):
+        why = sbx("why", path)
+        assert "the sandbox has its own there" in why.out, why

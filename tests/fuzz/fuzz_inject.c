@@ -5,7 +5,7 @@
  * one either. Values that are their own placeholders change nothing. A scrubbed response holds no value in any form. */
 #include "fuzz/fuzz.h"
 
-#include "proxy/inject_find.h"
+#include "policy/inject_find.h"
 #include "unit/inject_make.h"
 
 #include <errno.h>

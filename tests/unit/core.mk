@@ -5,6 +5,8 @@ unit_plan_libs = libplan.a libpolicy.a libsys.a libbase.a $(SECCOMP_LIBS) $(JSON
 unit_run_libs = librun.a libengine.a $(unit_plan_libs)
 EXTRA_DIST += tests/unit/bpf.h tests/unit/facts_make.h tests/unit/temp.h
 EXTRA_DIST += \
+  tests/unit/golden/copies-home-host.txt \
+  tests/unit/golden/copies.txt \
   tests/unit/golden/credentials.txt \
   tests/unit/golden/default-root.txt \
   tests/unit/golden/default-user.txt \

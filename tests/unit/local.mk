@@ -29,6 +29,12 @@ tests_unit_test_policy_credential_SOURCES = tests/unit/test_policy_credential.c
 tests_unit_test_policy_credential_CPPFLAGS = $(unit_cppflags)
 tests_unit_test_policy_credential_LDADD = $(unit_policy_libs)
 
+check_PROGRAMS += tests/unit/test_policy_stand_in
+TESTS += tests/unit/test_policy_stand_in
+tests_unit_test_policy_stand_in_SOURCES = tests/unit/test_policy_stand_in.c
+tests_unit_test_policy_stand_in_CPPFLAGS = $(unit_cppflags)
+tests_unit_test_policy_stand_in_LDADD = $(unit_policy_libs)
+
 check_PROGRAMS += tests/unit/test_policy_rule
 TESTS += tests/unit/test_policy_rule
 tests_unit_test_policy_rule_SOURCES = tests/unit/test_policy_rule.c

@@ -95,6 +95,22 @@ static const struct golden cases[] = {
     .roots = { "/etc/ssl/ca.pem", "/var/lib/ca-certificates/bundle.pem", "/srv/not-shown.pem" },
     .java = { "/etc/ssl/certs/java/cacerts", HOME "/.sdkman/candidates/java/x/lib/security/cacerts", "/srv/jdk/cacerts",
               HOME "/jdk/cacerts" } },
+  { .name = "copies", /* in the private home, in a tree that is read, in a secret place, and through a link */
+    .policy =
+        "{\"filesystem\": {\"read\": [\"~/dotfiles\"]}, \"credentials\": {\"a\": {\"source\": {\"file\": "
+        "\"~/.token\"}, \"bind\": [\"a.test\"], \"file\": [\"~/.token\", \"~/.netrc\", \"~/dotfiles/x\"]}, \"b\": "
+        "{\"source\": {\"env\": \"B\"}, \"bind\": [\"b.test\"], \"file\": [\"~/.aws/credentials\", \"~/.token\", "
+        "\"/srv/b\"]}}}",
+    .uid = 1000,
+    .things = { REGULAR(HOME "/.token"), LINK(HOME "/.netrc", HOME "/dotfiles/netrc"), REGULAR(HOME "/dotfiles/netrc"),
+                REGULAR(HOME "/dotfiles/x"), REGULAR(HOME "/.aws/credentials"), REGULAR("/srv/b") } },
+  { .name = "copies-home-host",
+    .policy =
+        "{\"filesystem\": {\"home\": \"host\"}, \"credentials\": {\"a\": {\"source\": {\"env\": \"A\"}, \"bind\": "
+        "[\"a.test\"], \"file\": [\"~/.netrc\", \"~/.aws/credentials\"]}}}",
+    .uid = 1000,
+    .things = { LINK(HOME "/.netrc", HOME "/dotfiles/netrc"), REGULAR(HOME "/dotfiles/netrc"),
+                REGULAR(HOME "/.aws/credentials"), REGULAR(HOME "/.aws/config"), DIRECTORY(HOME "/.aws") } },
   { .name = "network-none", .policy = "{\"network\": {\"mode\": \"none\"}}", .uid = 1000 },
   { .name = "network-host",
     .policy = "{\"network\": {\"mode\": \"host\"}}",

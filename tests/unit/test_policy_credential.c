@@ -44,7 +44,14 @@ static void test_refused(void **state)
     { "aws", "{}", "preset \"aws\" needs signing" },
     { "x", "{\"preset\": \"aws\"}", "preset \"aws\" needs signing" },
     { "github", "{\"place\": \"sigv4\"}", "place: signing (SigV4) comes with a later version" },
-    { "github", "{\"file\": \"~/x\"}", "file: files with placeholders come with a later version" },
+    { "github", "{\"file\": \"x\"}", "file: neither an absolute path" },
+    { "github", "{\"file\": \"fd:3\"}", "file: neither an absolute path" },
+    { "github", "{\"file\": \"~/a*\"}", "file: " },
+    { "github", "{\"file\": [\"/x\", \"/./x\"]}", "file: /x stands there twice" },
+    { "github", "{\"file\": [\"/x\", null]}", "file: not a path" },
+    { "github", "{\"file\": {\"path\": \"/x\"}}", "file: not a path, or a list of at most 8" },
+    { "github", "{\"file\": [\"/1\",\"/2\",\"/3\",\"/4\",\"/5\",\"/6\",\"/7\",\"/8\",\"/9\"]}",
+      "file: not a path, or a list of at most 8" },
     { "github", "{\"mode\": \"x\"}", "mode: unknown member" },
     { "github", "{\"source\": \"env:X\"}", "source: a string where an object is wanted" },
     { "github", "{\"source\": {}}", "source: names nothing" },
@@ -134,6 +141,9 @@ static void test_canonical(void **state)
     { "openai", "{\"place\": {\"query\": \"key\"}, \"env\": \"K\", \"bind\": [\"a.test\"]}",
       "{\"preset\": \"openai\", \"source\": {\"env\": \"OPENAI_API_KEY\"}, \"bind\": [\"a.test\"], \"env\": [\"K\"], "
       "\"inject\": \"replace\", \"place\": {\"query\": \"key\"}}" },
+    { "npm", "{\"file\": \"~//.npmrc\", \"env\": [], \"bind\": [\"a.test\"]}",
+      "{\"preset\": \"npm\", \"source\": {\"env\": \"NPM_TOKEN\"}, \"bind\": [\"a.test\"], \"env\": [], \"file\": "
+      "[\"~/.npmrc\"], \"inject\": \"replace\", \"place\": \"bearer\"}" },
     { "npm", "{\"place\": {\"basic\": \"\"}, \"env\": \"K\", \"bind\": [\"a.test\"]}",
       "{\"preset\": \"npm\", \"source\": {\"env\": \"NPM_TOKEN\"}, \"bind\": [\"a.test\"], \"env\": [\"K\"], "
       "\"inject\": \"replace\", \"place\": {\"basic\": \"\"}}" },

@@ -1,5 +1,5 @@
 #include "base/base64.h"
-#include "proxy/inject_find.h"
+#include "policy/inject_find.h"
 #include "unit/inject_make.h"
 #include "unit/unit.h"
 

@@ -1,4 +1,4 @@
-#include "proxy/inject_find.h"
+#include "policy/inject_find.h"
 
 #include "base/base64.h"
 

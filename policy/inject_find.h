@@ -1,6 +1,6 @@
 /* inject_find: where the bytes of a secret, or of a placeholder, stand in a text, in whatever form. Pure. */
-#ifndef SBX_PROXY_INJECT_FIND_H
-#define SBX_PROXY_INJECT_FIND_H
+#ifndef SBX_POLICY_INJECT_FIND_H
+#define SBX_POLICY_INJECT_FIND_H
 
 #include "base/span.h"
 
