@@ -53,13 +53,8 @@ static int fill_in(const struct credential_preset *preset, const struct credenti
 {
   int r = 0;
 
-  if (preset->place == POLICY_PLACE_SIGV4)
-    return err_set(err, EINVAL,
-                   "preset \"%s\" needs signing (SigV4), which comes with a later version; leave the "
-                   "credential out",
-                   preset->name);
-  if (!given->source)
-    r = credential_set_source(POLICY_SOURCE_ENV, preset->env[0], err, &credential->source);
+  for (size_t i = 0; r == 0 && !given->source && preset->source[i]; i++)
+    r = credential_set_source(POLICY_SOURCE_ENV, preset->source[i], err, &credential->source);
   for (size_t i = 0; r == 0 && !given->bind && preset->hosts[i]; i++)
     r = credential_add_host(preset->hosts[i], err, &credential->bind);
   for (size_t i = 0; r == 0 && !given->env && preset->env[i]; i++)
@@ -71,6 +66,33 @@ static int fill_in(const struct credential_preset *preset, const struct credenti
     r = preset->place_name ? credential_copy(preset->place_name, err, &credential->place_name) : 0;
   }
   return r;
+}
+
+/* What is made of several words, and what is not. */
+static int check_words(const struct policy_credential *credential, struct err *err)
+{
+  size_t variables = credential->source.kind == POLICY_SOURCE_ENV ? credential->source.words.count : 1;
+
+  if (credential->place != POLICY_PLACE_SIGV4)
+    return variables == 1
+               ? 0
+               : err_set(err, EINVAL,
+                         "source: several variables hold one value only with \"place\": \"sigv4\"; name one");
+  if (variables > 3)
+    return err_set(err, EINVAL,
+                   "source: more than three variables; name those of the access key id, the secret key and the "
+                   "session token, in this order");
+  if (credential->inject != POLICY_INJECT_REPLACE)
+    return err_set(err, EINVAL,
+                   "inject: with \"place\": \"sigv4\" a request is signed anew that was signed with the placeholder, "
+                   "and no other; leave it out");
+  if (credential->files.count > 0)
+    return err_set(err, EINVAL, "file: with \"place\": \"sigv4\" placeholders are in variables only; leave it out");
+  if (credential->env.count != 2)
+    return err_set(err, EINVAL,
+                   "env: with \"place\": \"sigv4\" there are two placeholders; name the variable of the access key id, "
+                   "and then that of the secret key");
+  return 0;
 }
 
 static int check_whole(struct policy_credential *credential, struct err *err)
@@ -85,7 +107,7 @@ static int check_whole(struct policy_credential *credential, struct err *err)
                    "\"file\", or write \"inject\": \"attach\"");
   if (credential->source.kind == POLICY_SOURCE_EXEC && credential->source.timeout_ms == 0)
     credential->source.timeout_ms = TIMEOUT_MS;
-  return 0;
+  return check_words(credential, err);
 }
 
 /* The preset by name, where the entry does not say which, and what comes of it. */
@@ -135,6 +157,19 @@ int credential_parse(const char *name, const char *text, struct err *err, struct
   return r < 0 ? r : credential_read(name, doc, err, ret_credential);
 }
 
+static int read_variables(struct span names, struct err *err, struct policy_source *source)
+{
+  struct span name;
+  int r = 0;
+
+  while (r == 0 && span_split(&names, ',', &name)) {
+    mem_autofree char *word = mem_strndup(name.ptr, name.len);
+
+    r = word ? credential_set_source(POLICY_SOURCE_ENV, word, err, source) : OUT_OF_MEMORY(err);
+  }
+  return r;
+}
+
 /* KIND:REST of an option. */
 static int read_option_source(struct span text, struct err *err, struct policy_source *source)
 {
@@ -147,7 +182,7 @@ static int read_option_source(struct span text, struct err *err, struct policy_s
   if (!word)
     return OUT_OF_MEMORY(err);
   if (colon < text.len && rest.len > 0 && span_equal_str(kind, "env"))
-    return credential_set_source(POLICY_SOURCE_ENV, word, err, source);
+    return read_variables(rest, err, source);
   if (colon < text.len && rest.len > 0 && span_equal_str(kind, "file"))
     return credential_set_source(POLICY_SOURCE_FILE, word, err, source);
   if (colon < text.len && span_equal_str(kind, "exec")) {

@@ -10,7 +10,8 @@
 struct credential_preset {
   const char *name; /* "github" */
   const char *const *hosts; /* in the form of bind, NULL-terminated */
-  const char *const *env; /* variables that its programs read, NULL-terminated; the first is the source's default */
+  const char *const *env; /* variables that its programs read, NULL-terminated */
+  const char *const *source; /* variables that are the source where none is given, NULL-terminated */
   const char *const *prefixes; /* that its values begin with ("ghp_"), NULL-terminated; placeholders have the first */
   size_t length; /* of a value, prefix included: what its programs accept */
   enum policy_inject inject;
@@ -34,8 +35,8 @@ int credential_read(const char *name, const struct doc *doc, struct err *err, st
 /* The same from the text of the object. */
 int credential_parse(const char *name, const char *text, struct err *err, struct policy_credential *ret_credential);
 
-/* Reads NAME[=SOURCE] of --credential: SOURCE is env:NAME, file:PATH or exec:COMMAND (split at spaces, no quoting).
- * Without SOURCE the preset's variable. */
+/* Reads NAME[=SOURCE] of --credential: SOURCE is env:NAME (env:NAME,NAME... where a value is made of several),
+ * file:PATH or exec:COMMAND (split at spaces, no quoting). Without SOURCE the preset's variables. */
 int credential_read_option(struct span text, struct err *err, struct policy_credential *ret_credential);
 
 /* Appends the entry as canonical JSON in one line, which credential_read() reads to an equal one. */

@@ -28,8 +28,7 @@ int credential_no_preset(struct span name, bool option, struct err *err)
   buf_autofree struct buf names = BUF_INIT(256);
 
   for (const struct credential_preset *preset = credential_presets(); preset->name; preset++)
-    if (preset->place != POLICY_PLACE_SIGV4)
-      buf_printf(&names, "%s%s", names.len > 0 ? ", " : "", preset->name);
+    buf_printf(&names, "%s%s", names.len > 0 ? ", " : "", preset->name);
   return err_set(err, EINVAL, "no preset \"%.*s\"; the presets are %s%s", (int)(name.len > 64 ? 64 : name.len),
                  name.ptr, names.data ? names.data : "none",
                  option ? "; a login of another service is described in a policy file" : "");
@@ -78,6 +77,16 @@ static int read_words(const struct doc *doc, struct err *err, struct policy_sour
   return 0;
 }
 
+static int read_variables(const struct doc *doc, struct err *err, struct policy_source *source)
+{
+  int r = doc->count > 0 ? 0 : err_set(err, EINVAL, "a list without a variable in it; name one");
+
+  for (size_t i = 0; r == 0 && i < doc->count; i++)
+    r = doc->items[i].type == DOC_STRING ? credential_set_source(POLICY_SOURCE_ENV, doc->items[i].text, err, source)
+                                         : err_set(err, EINVAL, "not a variable's name, or a list of them");
+  return r;
+}
+
 static int read_time(const struct doc *doc, struct err *err, uint64_t *ret_ms)
 {
   if ((doc->type != DOC_STRING && doc->type != DOC_NUMBER) || num_parse_duration(span_of(doc->text), ret_ms) < 0)
@@ -98,6 +107,8 @@ static int read_source_member(const struct doc *doc, struct err *err, struct pol
     return err_set(err, EINVAL, "another source; write one of env, file and exec");
   if (kind && doc->name[1] == 'x')
     return read_words(doc, err, source);
+  if (kind && doc->name[1] == 'n' && doc->type == DOC_ARRAY)
+    return read_variables(doc, err, source);
   if (kind && doc->type != DOC_STRING)
     return err_set(err, EINVAL, "%s where a string is wanted", doc_type_name(doc->type));
   if (kind)
@@ -350,8 +361,10 @@ static int read_place(const struct doc *doc, struct err *err, struct policy_cred
     credential->place = POLICY_PLACE_BEARER;
     return 0;
   }
-  if (doc->type == DOC_STRING && strcmp(doc->text, "sigv4") == 0)
-    return err_set(err, EINVAL, "signing (SigV4) comes with a later version; leave the credential out");
+  if (doc->type == DOC_STRING && strcmp(doc->text, "sigv4") == 0) {
+    credential->place = POLICY_PLACE_SIGV4;
+    return 0;
+  }
   for (size_t i = 0; doc->type == DOC_OBJECT && doc->count == 1 && i < MEM_COUNT(places); i++) {
     const struct doc *name = &doc->items[0];
 
@@ -363,8 +376,8 @@ static int read_place(const struct doc *doc, struct err *err, struct policy_cred
     return credential_copy(name->text, err, &credential->place_name);
   }
   return err_set(err, EINVAL,
-                 "not a place; write \"bearer\", {\"basic\": \"USER\"}, {\"header\": \"NAME\"} or "
-                 "{\"query\": \"NAME\"}");
+                 "not a place; write \"bearer\", {\"basic\": \"USER\"}, {\"header\": \"NAME\"}, "
+                 "{\"query\": \"NAME\"} or \"sigv4\"");
 }
 
 int credential_read_member(const struct doc *doc, struct err *err, struct credential_given *given,

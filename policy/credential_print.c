@@ -33,7 +33,10 @@ static void print_source(const struct policy_source *source, struct buf *out)
     print_time("timeout", source->timeout_ms, out);
   } else {
     buf_append_str(out, source->kind == POLICY_SOURCE_ENV ? "{\"env\": " : "{\"file\": ");
-    buf_append_json(out, span_of(words[0]));
+    if (source->words.count > 1)
+      print_list(words, source->words.count, out);
+    else
+      buf_append_json(out, span_of(words[0]));
   }
   if (source->ttl_ms > 0)
     print_time("ttl", source->ttl_ms, out);
@@ -46,8 +49,8 @@ static void print_place(const struct policy_credential *credential, struct buf *
     [POLICY_PLACE_BASIC] = "basic", [POLICY_PLACE_HEADER] = "header", [POLICY_PLACE_QUERY] = "query"
   };
 
-  if (credential->place == POLICY_PLACE_BEARER) {
-    buf_append_str(out, "\"bearer\"");
+  if (credential->place == POLICY_PLACE_BEARER || credential->place == POLICY_PLACE_SIGV4) {
+    buf_append_str(out, credential->place == POLICY_PLACE_BEARER ? "\"bearer\"" : "\"sigv4\"");
     return;
   }
   buf_printf(out, "{\"%s\": ", names[credential->place]);
@@ -84,7 +87,9 @@ void credential_print_source(const struct policy_source *source, struct buf *out
 {
   switch (source->kind) {
   case POLICY_SOURCE_ENV:
-    buf_printf(out, "the variable %s", source->words.items[0]);
+    buf_append_str(out, source->words.count > 1 ? "the variables " : "the variable ");
+    for (size_t i = 0; i < source->words.count; i++)
+      buf_printf(out, "%s%s", i > 0 ? ", " : "", source->words.items[i]);
     return;
   case POLICY_SOURCE_FILE:
     buf_append_str(out, "the file ");
@@ -117,6 +122,7 @@ void credential_print_place(const struct policy_credential *credential, struct b
     buf_printf(out, "?%s=", credential->place_name);
     return;
   case POLICY_PLACE_SIGV4:
-    break;
+    buf_append_str(out, "Authorization: AWS4-HMAC-SHA256");
+    return;
   }
 }

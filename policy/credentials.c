@@ -148,9 +148,9 @@ int credentials_note(const struct policy *policy, struct strv *notes)
     if (credential->source.kind != POLICY_SOURCE_ENV)
       continue;
     for (size_t j = 0; j < policy->env_pass.count && r == 0; j++)
-      if (strcmp(policy->env_pass.items[j].text, credential->source.words.items[0]) == 0)
+      if (strv_contains(&credential->source.words, policy->env_pass.items[j].text))
         r = strv_addf(notes, "env.pass: %s is not passed, since it holds the value of the credential \"%s\"",
-                      credential->source.words.items[0], credential->name);
+                      policy->env_pass.items[j].text, credential->name);
   }
   return r;
 }

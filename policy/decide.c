@@ -33,6 +33,8 @@ static const struct reason_row reason_table[REASON_COUNT] = {
   [REASON_NOT_TERMINATED] = { "not-terminated",
                               "its requests have to be seen, and this is no TLS that can be terminated" },
   [REASON_CREDENTIAL_MISUSE] = { "credential-misuse", "a placeholder stands where its credential may not go" },
+  [REASON_CREDENTIAL_SIGNATURE] = { "credential-signature",
+                                    "it is signed with a placeholder, in a way that cannot be signed anew" },
   [REASON_RESOLVE_FAILED] = { "resolve-failed", "the host name could not be resolved" },
   [REASON_CONNECT_REFUSED] = { "connect-refused", "the host refused the connection" },
   [REASON_CONNECT_TIMEOUT] = { "connect-timeout", "the host did not answer in time" },
@@ -52,6 +54,7 @@ static const struct reason_row reason_table[REASON_COUNT] = {
   [REASON_LIMIT_CONNECTIONS] = { "limit-connections", "too many connections are open" },
   [REASON_LIMIT_DIALS] = { "limit-dials", "too many connections are being made" },
   [REASON_LIMIT_HEAD] = { "limit-head", "the head of the request is too large" },
+  [REASON_LIMIT_BODY] = { "limit-body", "the body of the request is too large to be signed" },
   [REASON_LIMIT_TIME] = { "limit-time", "nothing came for too long" },
   [REASON_LIMIT_LOOKUPS] = { "limit-lookups", "too many lookups wait for an answer" },
   [REASON_LIMIT_NAMES] = { "limit-names", "too many names have been looked up" },
@@ -523,6 +526,8 @@ static const char *decide_limit_advice(enum reason reason)
     return "let the command make fewer connections at once";
   case REASON_LIMIT_HEAD:
     return "send a head of at most 64 KiB and 256 fields";
+  case REASON_LIMIT_BODY:
+    return "send at most 16 MiB at once, or X-Amz-Content-Sha256 with the hash of the body";
   case REASON_LIMIT_TIME:
     return "send a request's head within 30 seconds";
   case REASON_LIMIT_LOOKUPS:

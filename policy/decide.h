@@ -43,6 +43,7 @@ enum reason {
   REASON_IDENTITY_MISMATCH, /* "identity-mismatch": SNI, Host or :authority differ from the target */
   REASON_NOT_TERMINATED, /* "not-terminated": its requests have to be seen, and this is no TLS to terminate */
   REASON_CREDENTIAL_MISUSE, /* "credential-misuse": a placeholder where its value may not go */
+  REASON_CREDENTIAL_SIGNATURE, /* "credential-signature": signed with a placeholder, and cannot be signed anew */
   REASON_RESOLVE_FAILED, /* "resolve-failed" */
   REASON_CONNECT_REFUSED, /* "connect-refused" */
   REASON_CONNECT_TIMEOUT, /* "connect-timeout" */
@@ -60,6 +61,7 @@ enum reason {
   REASON_LIMIT_CONNECTIONS, /* "limit-connections" */
   REASON_LIMIT_DIALS, /* "limit-dials" */
   REASON_LIMIT_HEAD, /* "limit-head" */
+  REASON_LIMIT_BODY, /* "limit-body": of a request whose body must be kept */
   REASON_LIMIT_TIME, /* "limit-time" */
   REASON_LIMIT_LOOKUPS, /* "limit-lookups" */
   REASON_LIMIT_NAMES, /* "limit-names" */

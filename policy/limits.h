@@ -51,6 +51,7 @@
 /* Proxy: per connection. */
 #define LIMITS_HTTP_HEAD_BYTES (64 * 1024) /* a whole request or response head */
 #define LIMITS_HTTP_FIELDS 256 /* header fields of one head */
+#define LIMITS_KEPT_BODY_BYTES (16 * 1024 * 1024) /* the body of a request that is kept until its hash is known */
 #define LIMITS_TLS_HELLO_BYTES (16 * 1024) /* a whole ClientHello with the headers of its records */
 #define LIMITS_TLS_EXTENSIONS 128 /* extensions of one ClientHello */
 #define LIMITS_TLS_RECORD_BYTES 16384 /* of data in one record (RFC 8446, 5.1) */

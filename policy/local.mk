@@ -5,6 +5,7 @@ libpolicy_a_SOURCES = \
   policy/credential.c policy/credential.h \
   policy/credential_member.c policy/credential_member.h \
   policy/credential_preset.c \
+  policy/credential_word.c policy/credential_word.h \
   policy/credential_print.c \
   policy/credentials.c policy/credentials.h \
   policy/decide.c policy/decide.h \

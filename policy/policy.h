@@ -113,7 +113,8 @@ enum policy_upstream {
 
 /* Where the value of a credential comes from. It is read by sbx, outside, when it is needed first. */
 enum policy_source_kind {
-  POLICY_SOURCE_ENV, /* words: the name of a variable of the caller */
+  POLICY_SOURCE_ENV, /* words: the name of a variable of the caller; for POLICY_PLACE_SIGV4 also of two or three, which
+                      * hold the access key id, the secret key and the session token */
   POLICY_SOURCE_FILE, /* words: a path, absolute or "~/x"; white space at its end does not count */
   POLICY_SOURCE_EXEC, /* words: program and arguments; its output is the value, or JSON with "value" and "expires_at" */
 };
@@ -137,7 +138,8 @@ enum policy_place {
   POLICY_PLACE_BASIC, /* Authorization: Basic base64(place_name:VALUE) */
   POLICY_PLACE_HEADER, /* place_name: VALUE */
   POLICY_PLACE_QUERY, /* ?place_name=VALUE */
-  POLICY_PLACE_SIGV4, /* no value of its own: requests are signed anew (AWS Signature Version 4) */
+  POLICY_PLACE_SIGV4, /* no place of its own: requests that are signed with the placeholder are signed anew (AWS
+                       * Signature Version 4); value and placeholder are several words, see credential_word() */
 };
 
 struct policy_credential {
@@ -145,7 +147,7 @@ struct policy_credential {
   char *preset; /* credential.h; NULL for none. What it says has been filled in. */
   struct policy_source source;
   struct policy_rules bind; /* hosts and ports that get the value (RULE_BIND): names, *.names, single addresses */
-  struct strv env; /* variables inside that hold the placeholder */
+  struct strv env; /* variables inside that hold the placeholder; of POLICY_PLACE_SIGV4 two: id and secret key */
   struct strv files; /* of the host, that are there inside with the placeholder in place of the value */
   enum policy_inject inject;
   enum policy_place place;

@@ -11,6 +11,8 @@ unsigned denial_status(const struct verdict *verdict)
 {
   if (verdict->reason == REASON_LIMIT_HEAD)
     return 431;
+  if (verdict->reason == REASON_LIMIT_BODY)
+    return 413;
   if (reason_is_limit(verdict->reason))
     return verdict->reason == REASON_LIMIT_TIME ? 504 : 503;
   switch ((unsigned)verdict->reason) {

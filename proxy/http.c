@@ -13,8 +13,8 @@
  *                          └──> END
  *
  * Between HEAD and what comes of it stands ASK, where the user can be asked (http_judge.c), and SECRET, where values of
- * credentials are needed (http_secret.c); and between REACH and EXCHANGE, SECURE, where the client's connection is
- * terminated TLS (http_reach.c).
+ * credentials are needed (http_secret.c), and KEEP, where the body is signed (http_keep.c); and between REACH and
+ * EXCHANGE, SECURE, where the client's connection is terminated TLS (http_reach.c).
  *
  * http_advance() runs the steps of the present state until none makes progress, then sets what to wait for. Callbacks
  * (a socket, the dial, the timer) only call it; so no step is ever entered twice, and a client that sends a thousand
@@ -67,6 +67,7 @@ static void exchange_open(struct http *http)
   http->connect = http->to_head = http->old_client = http->upgrade = http->can_retry = false;
   http->close_client = true;
   http->concerned = 0;
+  http->wants_body = http->expects = false;
   http->scrubbed = 0;
   http->fix = NULL;
   http->keep_origin = http->response_begun = http->body_refused = http->has_reached = http->dialled = false;
@@ -111,6 +112,7 @@ void http_record(struct http *http, const struct verdict *verdict)
   buf_free(&http->label);
   http->method_len = 0;
   buf_free(&http->request);
+  http_keep_drop(http);
 }
 
 static void await_head(struct http *http)
@@ -164,7 +166,8 @@ static void answer(struct http *http, const struct verdict *verdict, struct span
 /* Nothing of the exchange has gone to the origin. */
 static bool is_unsent(const struct http *http)
 {
-  return http->state == HTTP_HEAD || http->state == HTTP_ASK || (http->state == HTTP_SECRET && !http->renewed);
+  return http->state == HTTP_HEAD || http->state == HTTP_ASK || http->state == HTTP_KEEP ||
+         (http->state == HTTP_SECRET && !http->renewed);
 }
 
 void http_refuse(struct http *http, const struct verdict *verdict, unsigned status, const char *cause)
@@ -351,6 +354,8 @@ static bool step(struct http *http)
     return http_ask_step(http);
   case HTTP_SECRET:
     return http_listen(http);
+  case HTTP_KEEP:
+    return http_keep_step(http);
   case HTTP_REACH:
     return http_reach_step(http);
   case HTTP_SECURE:
@@ -386,6 +391,8 @@ static bool wants_client(const struct http *http)
   case HTTP_REACH:
   case HTTP_SECURE:
     return http->in.len < LIMITS_HTTP_HEAD_BYTES;
+  case HTTP_KEEP:
+    return true;
   case HTTP_EXCHANGE:
     if (http->request_body.done)
       return http->in.len < LIMITS_HTTP_HEAD_BYTES;
@@ -442,9 +449,9 @@ static void expired(void *data)
     refuse_head(http, &late_head, 408, "the request head did not come in time");
   else if (http->state == HTTP_SECURE)
     http_fail(http, REASON_UPSTREAM_TLS, "it has not ended the handshake in time");
-  else if (http->state == HTTP_EXCHANGE && silent < LIMITS_IDLE_MS)
+  else if ((http->state == HTTP_EXCHANGE || http->state == HTTP_KEEP) && silent < LIMITS_IDLE_MS)
     loop_timer_set(http->conn->timer, LIMITS_IDLE_MS - silent);
-  else if (http->state == HTTP_EXCHANGE)
+  else if (http->state == HTTP_EXCHANGE || http->state == HTTP_KEEP)
     http_fail(http, REASON_LIMIT_TIME, NULL);
   else if (http->state == HTTP_TUNNEL && relay_time_left(&http->relay))
     loop_timer_set(http->conn->timer, relay_time_left(&http->relay));
@@ -481,6 +488,7 @@ static void http_free(void *data)
   http_drop(http, &http->in, http->in.len);
   http_drop(http, &http->origin_in, http->origin_in.len);
   http_drop(http, &http->trailer, http->trailer.len);
+  http_keep_drop(http);
   buf_free(&http->request);
   buf_free(&http->label);
   free(http);
@@ -501,6 +509,7 @@ static struct http *http_new(struct conn *conn)
   http->in = (struct buf)BUF_INIT(LIMITS_HTTP_HEAD_BYTES);
   http->origin_in = (struct buf)BUF_INIT(LIMITS_HTTP_HEAD_BYTES);
   http->trailer = (struct buf)BUF_INIT(2 * HTTP_BODY_TRAILER_MAX); /* the ends of its lines do not count */
+  http->kept = (struct buf)BUF_INIT(LIMITS_KEPT_BODY_BYTES);
   http->request = (struct buf)BUF_INIT(REQUEST_BYTES_MAX);
   http->label = (struct buf)BUF_INIT(2 * HTTP_LABEL_BYTES + 1);
   sock_init(&http->origin);

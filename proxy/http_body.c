@@ -261,6 +261,15 @@ int http_body_take(struct http_body *body, struct span bytes, size_t *ret_len)
   }
 }
 
+size_t http_body_content(const struct http_body *body, struct span bytes)
+{
+  if (body->kind == HTTP_BODY_CLOSE)
+    return bytes.len;
+  if (body->kind != HTTP_BODY_LENGTH && (body->kind != HTTP_BODY_CHUNKED || body->step != STEP_DATA))
+    return 0;
+  return bytes.len < body->left ? bytes.len : (size_t)body->left;
+}
+
 bool http_body_fits(const struct http_body *body, struct span bytes)
 {
   struct http_body copy = *body;

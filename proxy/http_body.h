@@ -45,6 +45,9 @@ int http_body_of_response(const struct http_head *head, bool to_head, struct err
  * body->done tells whether it is complete after them. */
 int http_body_take(struct http_body *body, struct span bytes, size_t *ret_len);
 
+/* How many of bytes, at their beginning, are content and not framing, where the body is not done. */
+size_t http_body_content(const struct http_body *body, struct span bytes);
+
 /* Whether bytes can be the beginning of what is left of the body, without taking them. */
 bool http_body_fits(const struct http_body *body, struct span bytes);
 

@@ -92,7 +92,7 @@ bool http_exchange_serves(const struct http *http)
 
 void http_exchange_begin(struct http *http)
 {
-  bool more = !http->request_body.done && http->in.len > 0;
+  bool more = !http->request_body.done && (http->in.len > 0 || http->kept.len > 0);
   int r;
 
   http->state = HTTP_EXCHANGE;
@@ -160,6 +160,17 @@ static void keep_rest(struct http *http, struct span rest)
     http_fail(http, REASON_LIMIT, "the proxy's memory is used up");
 }
 
+/* The same of the body that is kept. */
+static void send_kept(struct http *http)
+{
+  ssize_t n = send_body(http, span_sub(buf_span(&http->kept), http->kept_sent, LIMITS_RELAY_BYTES));
+
+  if (n > 0)
+    http->kept_sent += (size_t)n;
+  if (http->request_body.done || n <= 0)
+    http_keep_drop(http);
+}
+
 static bool move_request(struct http *http)
 {
   struct proxy *proxy = http->proxy;
@@ -171,6 +182,10 @@ static bool move_request(struct http *http)
     return http_listen(http);
   if (http->body_refused || sock_pending(&http->origin))
     return false;
+  if (http->kept.len) {
+    send_kept(http);
+    return true;
+  }
   if (!held) {
     if (http->reads_left == 0)
       return false;

@@ -190,6 +190,16 @@ const struct http_field *http_head_find(const struct http_head *head, const char
   return first;
 }
 
+void http_head_drop(struct http_head *head, const char *name)
+{
+  size_t kept = 0;
+
+  for (size_t i = 0; i < head->field_count; i++)
+    if (!span_equal_nocase(head->fields[i].name, span_of(name)))
+      head->fields[kept++] = head->fields[i];
+  head->field_count = kept;
+}
+
 bool http_head_lists(const struct http_head *head, const char *name, struct span token)
 {
   struct span wanted = span_of(name);

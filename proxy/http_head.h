@@ -47,6 +47,9 @@ int http_head_parse_response(struct span text, struct err *err, struct http_head
  * ret_count may be NULL. */
 const struct http_field *http_head_find(const struct http_head *head, const char *name, size_t *ret_count);
 
+/* Takes all fields of that name out. */
+void http_head_drop(struct http_head *head, const char *name);
+
 /* Whether the comma-separated lists (RFC 9110, 5.6.1) in the fields of that name have token in them; case ignored. */
 bool http_head_lists(const struct http_head *head, const char *name, struct span token);
 

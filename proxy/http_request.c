@@ -32,6 +32,7 @@ void http_request_note(struct http *http, const struct http_head *head, const st
   http->can_retry = http->request_body.done && !http->upgrade && is_repeatable(head->method);
   http->close_client = http->old_client || http_head_lists(head, "connection", SPAN("close")) ||
                        http_head_lists(head, "proxy-connection", SPAN("close"));
+  http->expects = head->minor > 0 && http_head_lists(head, "expect", SPAN("100-continue"));
   http->parent = NULL;
   http_secret_look(http, head);
   if (http->connect) {

@@ -171,9 +171,19 @@ static void append_authority(const struct http_target *target, struct buf *out)
     buf_printf(out, "%s%s%s", v6 ? "[" : "", target->host.name, v6 ? "]" : "");
 }
 
+/* The Host of a signed request, which has to stay; or NULL. */
+static const struct http_field *signed_host(const struct http_head *head, const struct http_target *target)
+{
+  const struct http_field *field = target->tls ? http_head_find(head, "authorization", NULL) : NULL;
+
+  return field && span_starts_with(field->value, SPAN("AWS4-")) ? http_head_find(head, "host", NULL) : NULL;
+}
+
 void http_rewrite_request(const struct http_head *head, const struct http_target *target, const struct upstream *parent,
                           struct buf *out)
 {
+  const struct http_field *host = signed_host(head, target);
+
   buf_append(out, head->method);
   buf_append_byte(out, ' ');
   if (parent) {
@@ -185,7 +195,10 @@ void http_rewrite_request(const struct http_head *head, const struct http_target
     append_path(head, target, out);
   /* A client of HTTP/1.0 could not read a chunked answer: its version is passed on. */
   buf_printf(out, " HTTP/1.%u\r\nHost: ", head->minor);
-  append_authority(target, out);
+  if (host)
+    buf_append(out, host->value);
+  else
+    append_authority(target, out);
   buf_append_str(out, "\r\n");
   if (parent)
     parent_append_authorization(parent, out);

@@ -1,9 +1,11 @@
 /* http_rewrite: the head that goes on to the other side (RFC 9110, section 7.6). Pure.
  *
  * Dropped: Connection and every field that it names, Keep-Alive, Proxy-* (F61), TE (but "trailers"), Trailer, Upgrade
- * (but one that was asked for, and never h2c), HTTP2-Settings. Host is written anew from the target. Content-Length and
- * Transfer-Encoding pass, since bodies pass as they are. No Via and no Forwarded is added: an origin need not learn
- * that its client sits in a sandbox.
+ * (but one that was asked for, and never h2c), HTTP2-Settings. Host is written anew from the target; in TLS that is
+ * terminated, where it has been compared with the target (http_fixed.h), it stays as it is spelled in a request that is
+ * signed (AWS Signature Version 4), since it is a part of what is signed. Content-Length and Transfer-Encoding pass,
+ * since bodies pass as they are. No Via and no Forwarded is added: an origin need not learn that its client sits in a
+ * sandbox.
  */
 #ifndef SBX_PROXY_HTTP_REWRITE_H
 #define SBX_PROXY_HTTP_REWRITE_H

@@ -14,6 +14,7 @@
 #include "policy/decide.h"
 #include "proxy/http_rewrite.h"
 #include "proxy/http_state.h"
+#include "proxy/terminator.h"
 #include "proxy/values.h"
 
 #include <errno.h>
@@ -22,31 +23,36 @@ void http_secret_look(struct http *http, const struct http_head *head)
 {
   const struct proxy *proxy = http->proxy;
   const struct inject_secret *list;
+  struct inject_look look;
   size_t count;
-  size_t index;
 
   http->misused = http->wanted = 0;
+  http->fault = NULL;
   http->renewed = false;
   if (!proxy->values)
     return;
   list = values_list(proxy->values, &count);
   http->bound = http->fixed.tls ? decide_bound(proxy->policy, &http->host, http->port) : 0;
-  if (inject_look(list, count, http->bound, head, &http->wanted, &index) == INJECT_MISUSE) {
-    http->misused = (inject_set)1 << index;
-    http->wanted = 0;
-  }
+  if (inject_look(list, count, http->bound, head, &look) == INJECT_MISUSE)
+    http->misused = (inject_set)1 << look.index;
+  http->wanted = look.wanted;
+  http->wants_body = look.body;
+  http->fault = look.fault;
 }
 
 /* What is wrong, and what would mend it. */
 static void refuse_misuse(struct http *http)
 {
-  static const struct verdict misuse = { .reason = REASON_CREDENTIAL_MISUSE };
+  struct verdict misuse = { .reason = http->fault ? REASON_CREDENTIAL_SIGNATURE : REASON_CREDENTIAL_MISUSE };
   buf_autofree struct buf name = BUF_INIT(256);
   buf_autofree struct buf cause = BUF_INIT(512);
   buf_autofree struct buf fix = BUF_INIT(512);
 
   values_print(http->proxy->values, http->misused, &name);
-  if (http->misused & http->bound) {
+  if (http->fault) {
+    buf_printf(&cause, "that of %s, %s", name.data, http->fault->cause);
+    buf_append_str(&fix, http->fault->fix);
+  } else if (http->misused & http->bound) {
     buf_printf(&cause, "that of %s, in a part of the request that is not its place", name.data);
     buf_printf(&fix, "write the \"place\" of %s into the policy", name.data);
   } else if (http->fixed.tls) {
@@ -68,7 +74,7 @@ static void on_values(void *data, const char *error)
   if (error)
     http_fail(http, REASON_CREDENTIAL_UNAVAILABLE, error);
   else
-    http_go_on(http);
+    http_keep(http);
   http_advance(http);
 }
 
@@ -90,7 +96,7 @@ void http_secret_allow(struct http *http)
   if (http->wanted)
     r = values_want(http->proxy->values, http->wanted, on_values, http, &http->values_waiter);
   if (r > 0)
-    http_go_on(http);
+    http_keep(http);
   else if (r == 0)
     await_values(http);
   else
@@ -104,12 +110,18 @@ static int fill_in(const struct http *http, struct err *err, struct buf *out)
   const struct inject_secret *list;
   struct http_target target = { .tls = true, .host = http->host, .port = http->port };
   struct http_head head;
+  const struct inject_signer signer = {
+    .crypto = http->proxy->terminator->crypto(),
+    .body = { .ptr = http->hash, .len = http->has_hash ? sizeof http->hash : 0 },
+  };
   size_t count;
   int r = http_head_parse_request(buf_span(&http->request), err, &head);
 
   list = values_list(http->proxy->values, &count);
+  if (r == 0 && http->has_hash)
+    http_head_drop(&head, "expect"); /* it has been answered */
   if (r == 0)
-    r = inject_fields(list, count, http->wanted, &head, err, &fields);
+    r = inject_fields(list, count, http->wanted, &signer, &head, err, &fields);
   if (r == 0) {
     target.path = head.target;
     buf_reserve(out, http->request.len + fields.len);
@@ -118,6 +130,15 @@ static int fill_in(const struct http *http, struct err *err, struct buf *out)
   }
   buf_wipe(&fields);
   return r;
+}
+
+static void refuse_signature(struct http *http, const char *cause)
+{
+  static const struct verdict refused = { .reason = REASON_CREDENTIAL_SIGNATURE };
+
+  http->fix = "sign with both variables of the credential as they are inside, and change nothing of a signed request";
+  http_refuse(http, &refused, 0, cause);
+  http->fix = NULL;
 }
 
 int http_secret_send(struct http *http, bool more)
@@ -131,6 +152,9 @@ int http_secret_send(struct http *http, bool more)
     r = sock_send(&http->origin, buf_span(&out), more);
   } else if (r == -EINVAL || r == -EBADMSG) {
     http_fail(http, REASON_CREDENTIAL_UNAVAILABLE, err.message);
+    r = -ECANCELED;
+  } else if (r == -EKEYREJECTED) {
+    refuse_signature(http, err.message);
     r = -ECANCELED;
   } else {
     http_fail(http, r == -ENOMEM ? REASON_LIMIT : REASON_LIMIT_HEAD, NULL);

@@ -1,6 +1,7 @@
 /* http_state: the state of one client's HTTP connection; shared by http.c (answers, the life of the connection),
  * http_request.c (what a request asks for), http_judge.c (what may be reached), http_secret.c (credentials),
- * http_reach.c (reaching it) and http_exchange.c (an exchange with an origin), and by nothing else. */
+ * http_keep.c (bodies that are signed), http_reach.c (reaching it) and http_exchange.c (an exchange with an origin),
+ * and by nothing else. */
 #ifndef SBX_PROXY_HTTP_STATE_H
 #define SBX_PROXY_HTTP_STATE_H
 
@@ -20,6 +21,7 @@ enum http_state {
   HTTP_HEAD, /* read client for a request head; an origin kept from before may only be closed */
   HTTP_ASK, /* the user is asked; what the client sends meanwhile is kept */
   HTTP_SECRET, /* values of credentials are fetched; the same, and a response that is to be judged waits in origin_in */
+  HTTP_KEEP, /* read client for the request's body, which is kept (http_keep.c) */
   HTTP_REACH, /* resolving and dialling go on; what the client sends meanwhile is kept */
   HTTP_SECURE, /* TLS with an origin that was dialled anew; what the client sends meanwhile is kept */
   HTTP_EXCHANGE, /* client → origin: the request's body; origin → client: responses */
@@ -77,8 +79,17 @@ struct http {
   inject_set bound; /* credentials that are bound to the target */
   inject_set wanted; /* whose values the request gets */
   inject_set misused; /* whose placeholder stands where it may not */
+  const struct inject_fault *fault; /* why it cannot be signed anew; or NULL */
+  bool wants_body; /* the request is signed with the hash of its body, which has to be made */
+  bool expects; /* the client waits for 100 (Continue) */
   inject_set concerned; /* one of these two, once the request has been allowed: for the audit */
   uint64_t values_version; /* of those that were sent */
+  struct buf kept; /* the request's body, framing and all, while it is not sent */
+  size_t kept_sent; /* of it */
+  struct http_body kept_framing; /* request_body as it was in front of it */
+  struct sigv4_digest *digest; /* of its content so far */
+  char hash[SIGV4_HEX_BYTES]; /* of all of it */
+  bool has_hash;
   bool renewed; /* newer ones have been asked for */
   size_t scrubbed; /* values that the origin has sent back */
   struct buf trailer; /* of the response, as far as it has come */
@@ -136,6 +147,15 @@ void http_secret_scrub(struct http *http, struct http_head *head, struct buf *ou
 int http_secret_trailer(struct http *http, struct span bytes);
 /* A 401 has come. True where newer values are asked for, or the request is sent once more; else it is the answer. */
 bool http_secret_renew(struct http *http);
+
+/* http_keep.c */
+
+/* Goes on with a request whose values are there: keeps its body first where that is wanted, then http_go_on(). */
+void http_keep(struct http *http);
+/* What there is to do in HTTP_KEEP. True when it did something. */
+bool http_keep_step(struct http *http);
+/* Forgets the body that is kept. */
+void http_keep_drop(struct http *http);
 
 /* http_reach.c */
 

@@ -3,6 +3,7 @@
 #include "base/base64.h"
 #include "policy/inject_find.h"
 #include "proxy/inject_place.h"
+#include "proxy/inject_sign.h"
 
 #include <errno.h>
 
@@ -165,31 +166,6 @@ static void write_target(const struct injection *in, inject_set wanted, const st
   in->head->target = since(in->out, start);
 }
 
-/* The field of that name gets value, and is the only one. */
-static int set_field(struct http_head *head, struct span name, struct span value)
-{
-  size_t kept = 0;
-  bool set = false;
-
-  for (size_t i = 0; i < head->field_count; i++) {
-    bool ours = span_equal_nocase(head->fields[i].name, name);
-
-    if (ours && set)
-      continue;
-    head->fields[kept] = head->fields[i];
-    if (ours)
-      head->fields[kept].value = value;
-    set = set || ours;
-    kept++;
-  }
-  if (!set && kept == MEM_COUNT(head->fields))
-    return -ENOBUFS;
-  if (!set)
-    head->fields[kept++] = (struct http_field){ .name = name, .value = value };
-  head->field_count = kept;
-  return 0;
-}
-
 static void append_basic(const struct inject_secret *secret, struct buf *out)
 {
   buf_autowipe struct buf plain = BUF_INIT(LIMITS_HTTP_HEAD_BYTES);
@@ -229,9 +205,9 @@ static int attach(const struct injection *in, const struct inject_secret *secret
     write_target(in, 0, secret);
     return 0;
   case POLICY_PLACE_SIGV4:
-    return err_set(err, EINVAL, "credential %s: requests are not signed yet", credential->name);
+    return 0; /* nothing is set where nothing was signed */
   }
-  if (set_field(in->head, name, since(in->out, start)) < 0)
+  if (inject_set_field(in->head, name, since(in->out, start)) < 0)
     return err_set(err, ENOBUFS, "credential %s: the request has no room for one more header field", credential->name);
   return 0;
 }
@@ -246,13 +222,26 @@ static size_t head_len(const struct http_head *head)
   return len;
 }
 
-int inject_fields(const struct inject_secret *secrets, size_t count, inject_set wanted, struct http_head *head,
-                  struct err *err, struct buf *out)
+/* Last of all, since what else is written into the request may be signed. */
+static int sign(const struct injection *in, inject_set wanted, const struct inject_signer *signer,
+                const struct http_head *sent, struct err *err)
+{
+  int r = 0;
+
+  for (size_t i = 0; i < in->count && r == 0; i++)
+    if (inject_has(wanted, i) && in->secrets[i].credential->place == POLICY_PLACE_SIGV4)
+      r = inject_sign(&in->secrets[i], signer, sent, in->head, err, in->out);
+  return r;
+}
+
+int inject_fields(const struct inject_secret *secrets, size_t count, inject_set wanted,
+                  const struct inject_signer *signer, struct http_head *head, struct err *err, struct buf *out)
 {
   struct http_head copy = *head;
   struct injection in = { .secrets = secrets, .count = count, .head = &copy, .out = out };
   bool in_target = false;
   inject_set attached = 0;
+  int failed;
 
   for (size_t i = 0; i < count; i++) {
     int r = inject_has(wanted, i) ? check_value(&secrets[i], err) : 0;
@@ -274,6 +263,9 @@ int inject_fields(const struct inject_secret *secrets, size_t count, inject_set 
     if (r < 0)
       return r;
   }
+  failed = sign(&in, wanted, signer, head, err);
+  if (failed)
+    return failed;
   if (buf_error(out) == -ENOMEM)
     return err_set(err, ENOMEM, "no memory for a request with a credential");
   if (buf_error(out) || head_len(&copy) > LIMITS_HTTP_HEAD_BYTES)

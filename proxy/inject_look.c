@@ -11,9 +11,12 @@
  *
  * What is swapped once is not looked at again: a value that looks like a placeholder stays a value.
  */
-#include "policy/inject_find.h"
 #include "proxy/inject.h"
+
+#include "policy/credential_word.h"
+#include "policy/inject_find.h"
 #include "proxy/inject_place.h"
+#include "proxy/inject_sign.h"
 
 /* How a placeholder stands in a part of a request. */
 enum standing {
@@ -76,6 +79,35 @@ static enum standing stands_in(const struct inject_secret *secret, const struct 
   return worst;
 }
 
+/* *ret_fault is why the placeholder is refused, if it is, where there is more to say. Of a credential that signs both
+ * words are looked for. */
+static enum standing stands_with_fault(const struct inject_secret *secret, const struct http_head *head,
+                                       const struct inject_fault **ret_fault)
+{
+  struct inject_secret key = { .credential = secret->credential,
+                               .placeholder = credential_word(secret->placeholder, CREDENTIAL_SECRET_KEY) };
+  enum standing worst;
+
+  *ret_fault = NULL;
+  if (secret->credential->place != POLICY_PLACE_SIGV4)
+    return stands_in(secret, head);
+  worst = stands_in(&key, head);
+  *ret_fault = inject_sign_misplaced();
+  if (worst == STANDS_ELSEWHERE)
+    return worst;
+  switch (inject_sign_look(credential_word(secret->placeholder, CREDENTIAL_KEY_ID), head, ret_fault)) {
+  case INJECT_ID_NOT:
+    return worst;
+  case INJECT_ID_ECHOED:
+    return STANDS_ECHOED;
+  case INJECT_ID_SIGNS:
+    return STANDS_AT_PLACE;
+  case INJECT_ID_ELSEWHERE:
+    break;
+  }
+  return STANDS_ELSEWHERE;
+}
+
 /* Whether the response has the whole request in its body: of TRACE by its nature (RFC 9110, 9.3.8), of TRACK on some
  * servers. */
 static bool is_traced(struct span method)
@@ -84,22 +116,28 @@ static bool is_traced(struct span method)
 }
 
 enum inject_verdict inject_look(const struct inject_secret *secrets, size_t count, inject_set bound,
-                                const struct http_head *head, inject_set *ret_wanted, size_t *ret_index)
+                                const struct http_head *head, struct inject_look *ret_look)
 {
-  inject_set wanted = 0;
+  struct inject_look look = { 0 };
 
+  *ret_look = look;
   if (is_traced(head->method))
     bound = 0;
   for (size_t i = 0; i < count; i++) {
-    enum standing standing = stands_in(&secrets[i], head);
+    bool signs = secrets[i].credential->place == POLICY_PLACE_SIGV4;
+    const struct inject_fault *fault = NULL;
+    enum standing standing = stands_with_fault(&secrets[i], head, &fault);
 
     if (standing == STANDS_ELSEWHERE || (standing != STANDS_NOT && !inject_has(bound, i))) {
-      *ret_index = i;
+      ret_look->index = i;
+      ret_look->fault = inject_has(bound, i) ? fault : NULL;
       return INJECT_MISUSE;
     }
-    if (inject_has(bound, i) && (standing == STANDS_AT_PLACE || inject_attaches(secrets[i].credential, head)))
-      wanted |= (inject_set)1 << i;
+    if (!inject_has(bound, i) || (standing != STANDS_AT_PLACE && !inject_attaches(secrets[i].credential, head)))
+      continue;
+    look.wanted |= (inject_set)1 << i;
+    look.body = look.body || (signs && sigv4_body_of(head) == SIGV4_BODY_ABSENT);
   }
-  *ret_wanted = wanted;
-  return wanted ? INJECT_WANTS : INJECT_PASS;
+  *ret_look = look;
+  return look.wanted ? INJECT_WANTS : INJECT_PASS;
 }

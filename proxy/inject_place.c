@@ -98,7 +98,7 @@ static bool is_signed(struct span target)
 
 bool inject_is_place(const struct policy_credential *credential, struct span name)
 {
-  if (is_one_of(name, protected_fields, MEM_COUNT(protected_fields)))
+  if (credential->place == POLICY_PLACE_SIGV4 || is_one_of(name, protected_fields, MEM_COUNT(protected_fields)))
     return false;
   return is_one_of(name, credential_fields, MEM_COUNT(credential_fields)) ||
          (credential->place == POLICY_PLACE_HEADER && span_equal_nocase(name, span_of(credential->place_name)));

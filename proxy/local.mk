@@ -18,6 +18,7 @@ libproxy_a_SOURCES = \
   proxy/http_exchange.c \
   proxy/http_request.c \
   proxy/http_reach.c \
+  proxy/http_keep.c \
   proxy/http_secret.c \
   proxy/http_fixed.c proxy/http_fixed.h \
   proxy/http_judge.c \
@@ -29,6 +30,7 @@ libproxy_a_SOURCES = \
   proxy/inject_look.c \
   proxy/inject_place.c proxy/inject_place.h \
   proxy/inject_scrub.c \
+  proxy/inject_sign.c proxy/inject_sign.h \
   proxy/inside.c proxy/inside.h \
   proxy/listener.c proxy/listener.h \
   proxy/loop.c proxy/loop.h \
@@ -45,6 +47,7 @@ libproxy_a_SOURCES = \
   proxy/resolve.c proxy/resolve.h \
   proxy/sniff.c proxy/sniff.h \
   proxy/sock.c proxy/sock.h \
+  proxy/sigv4.c proxy/sigv4.h \
   proxy/socks.c proxy/socks.h \
   proxy/socks5.c proxy/socks5.h \
   proxy/splice.c proxy/splice.h \
@@ -60,6 +63,7 @@ libproxy_a_SOURCES = \
 libproxytls_a_CPPFLAGS = $(AM_CPPFLAGS) $(OPENSSL_CFLAGS)
 libproxytls_a_SOURCES = \
   proxy/ca.c proxy/ca.h \
+  proxy/digest.c proxy/digest.h \
   proxy/terminate.c \
   proxy/tls.c proxy/tls.h
 

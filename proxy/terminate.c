@@ -16,6 +16,7 @@
  */
 #include "base/log.h"
 #include "proxy/ca.h"
+#include "proxy/digest.h"
 #include "proxy/tell.h"
 #include "proxy/terminator.h"
 #include "proxy/tls.h"
@@ -274,6 +275,7 @@ const struct terminator *terminator_get(void)
     .start = start,
     .secure = data_secure,
     .shake = tls_shake,
+    .crypto = digest_crypto,
   };
 
   return &terminator;

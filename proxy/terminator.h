@@ -5,6 +5,7 @@
 
 #include "proxy/conn.h"
 #include "proxy/http_fixed.h"
+#include "proxy/sigv4.h"
 
 struct terminator_data;
 
@@ -33,6 +34,9 @@ struct terminator {
   /* TLS to an origin that was dialled anew, as tls_client() and tls_shake() have it. */
   int (*secure)(struct terminator_data *data, struct sock *origin, const struct host *name);
   int (*shake)(struct sock *origin, struct err *err);
+
+  /* What signatures are made with. */
+  const struct sigv4_crypto *(*crypto)(void);
 };
 
 /* What the program was linked with; NULL in sbx-proxy. */

@@ -16,6 +16,7 @@
  */
 #include "proxy/values.h"
 
+#include "policy/credential_word.h"
 #include "proxy/notify.h"
 #include "sys/secret.h"
 
@@ -25,6 +26,7 @@
 #include <sys/socket.h>
 
 #define PLACEHOLDER_LEAST 8 /* inject.h */
+#define WORDS_MAX 3 /* credential_word() */
 #define ERROR_BYTES (sizeof((struct control_secret *)NULL)->error)
 
 enum value_state {
@@ -57,7 +59,9 @@ struct values {
   struct proxy *proxy;
   size_t count;
   struct value items[LIMITS_CREDENTIALS];
-  struct inject_secret list[2 * LIMITS_CREDENTIALS]; /* the values, then the former ones */
+  struct inject_secret list[LIMITS_CREDENTIALS];
+  struct inject_secret known[2 * WORDS_MAX * LIMITS_CREDENTIALS]; /* words of the values and of the former ones */
+  size_t known_count;
   struct values_waiter *waiters;
 };
 
@@ -80,7 +84,6 @@ int values_new(struct proxy *proxy, const struct control_placeholders *placehold
     memcpy(value->placeholder, placeholders->placeholders[i], len);
     values->list[i] =
         (struct inject_secret){ .credential = &credentials->items[i], .placeholder = { value->placeholder, len } };
-    values->list[values->count + i] = values->list[i];
   }
   if (!values->count || !values->list[values->count - 1].credential) {
     free(values);
@@ -109,8 +112,36 @@ const struct inject_secret *values_list(const struct values *values, size_t *ret
 
 const struct inject_secret *values_known(const struct values *values, size_t *ret_count)
 {
-  *ret_count = 2 * values->count;
-  return values->list;
+  *ret_count = values->known_count;
+  return values->known;
+}
+
+/* One value, or each of its words: an origin may send back one alone. A token has no placeholder of its own. */
+static void know(struct values *values, const struct inject_secret *secret, const struct secret *memory)
+{
+  bool words = secret->credential->place == POLICY_PLACE_SIGV4;
+  struct inject_secret known = *secret;
+
+  known.value = (struct span){ .ptr = memory->bytes, .len = memory->len };
+  for (enum credential_word word = CREDENTIAL_KEY_ID; word <= (words ? CREDENTIAL_TOKEN : CREDENTIAL_KEY_ID); word++) {
+    if (words) {
+      known.value = credential_word((struct span){ .ptr = memory->bytes, .len = memory->len }, word);
+      known.placeholder =
+          credential_word(secret->placeholder, word == CREDENTIAL_KEY_ID ? word : CREDENTIAL_SECRET_KEY);
+    }
+    if (known.value.len)
+      values->known[values->known_count++] = known;
+  }
+}
+
+/* A value has changed. */
+static void know_all(struct values *values)
+{
+  values->known_count = 0;
+  for (size_t i = 0; i < values->count; i++) {
+    know(values, &values->list[i], &values->items[i].memory);
+    know(values, &values->list[i], &values->items[i].former);
+  }
 }
 
 static bool is_good(const struct values *values, const struct value *value)
@@ -248,7 +279,6 @@ static void keep_former(struct values *values, size_t index)
   secret_free(&value->former);
   value->former = value->memory;
   value->memory = (struct secret)SECRET_INIT;
-  values->list[values->count + index].value = (struct span){ .ptr = value->former.bytes, .len = value->former.len };
 }
 
 static void take(struct values *values, size_t index, const struct control_secret *message)
@@ -273,6 +303,7 @@ static void take(struct values *values, size_t index, const struct control_secre
   memory = (struct secret)SECRET_INIT;
   value->expires_ms = message->valid_ms ? loop_now_ms(values->proxy->loop) + message->valid_ms : 0;
   values->list[index].value = (struct span){ .ptr = value->memory.bytes, .len = value->memory.len };
+  know_all(values);
 }
 
 /* Takes the first that waits for nothing any more off the list: whoever is told may end others' waiting, or begin to

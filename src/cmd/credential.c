@@ -3,6 +3,7 @@
 
 #include "cmd/cmd.h"
 #include "policy/credential.h"
+#include "policy/credential_word.h"
 #include "run/secrets.h"
 
 #include <errno.h>
@@ -17,9 +18,23 @@ static void print_hosts(const struct policy_rules *bind, struct buf *out)
     buf_printf(out, "%s%s", i ? ", " : "", bind->items[i].text);
 }
 
+/* Of several values the words of one are told. */
+static void print_keys(const struct control_secret *secret, struct buf *out)
+{
+  const struct span value = { secret->value, secret->len };
+
+  buf_printf(out, "  value   a key id and its secret key, %s",
+             credential_word(value, CREDENTIAL_TOKEN).len ? "with the token of a session"
+                                                          : "without a session's token");
+}
+
 static void print_inject(const struct policy_credential *credential, struct buf *out)
 {
   buf_append_str(out, "\n  goes    ");
+  if (credential->place == POLICY_PLACE_SIGV4) {
+    buf_append_str(out, "nowhere: what is signed with the placeholder is signed anew (AWS Signature Version 4)");
+    return;
+  }
   if (credential->inject == POLICY_INJECT_REPLACE) {
     buf_append_str(out, "where the placeholder stands");
     return;
@@ -84,10 +99,13 @@ static void print_value(const struct policy_credential *credential, const struct
 
   while (low * 2 <= secret->len)
     low *= 2;
-  buf_printf(out, "  value   of %u to %u bytes", low, low * 2 - 1);
+  if (credential->place == POLICY_PLACE_SIGV4)
+    print_keys(secret, out);
+  else
+    buf_printf(out, "  value   of %u to %u bytes", low, low * 2 - 1);
   for (size_t i = 0; preset && preset->prefixes[i]; i++)
     known |= span_starts_with(value, span_of(preset->prefixes[i]));
-  if (preset)
+  if (preset && preset->prefixes[0])
     buf_printf(out, ", and begins %s values of %s do", known ? "as" : "otherwise than", preset->name);
   if (secret->valid_ms > 0)
     buf_printf(out, "; it is asked for anew after %u s", secret->valid_ms / 1000);

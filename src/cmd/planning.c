@@ -3,6 +3,7 @@
 #include "plan/build.h"
 #include "plan/check.h"
 #include "policy/decide.h"
+#include "run/fetch_keys.h"
 #include "run/placeholder.h"
 #include "sys/path.h"
 
@@ -16,6 +17,8 @@ static int read_placeholders(struct context *context, bool keep, struct err *err
 
   if (!path)
     return err_set(err, ENOMEM, "out of memory");
+  if (fetch_keys_check(context->policy, facts, err) < 0)
+    return -EINVAL;
   return placeholder_load(context->policy, path, keep, err, &facts->placeholders);
 }
 

@@ -1,6 +1,7 @@
 /* The environment: an allow-list of the caller's variables, then the policy's, then what the sandbox itself sets. */
 #include "plan/build.h"
 #include "plan/ops.h"
+#include "policy/credential_word.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -123,8 +124,9 @@ static bool is_source(const struct policy *policy, struct span name)
   for (size_t i = 0; i < policy->credentials.count; i++) {
     const struct policy_source *source = &policy->credentials.items[i].source;
 
-    if (source->kind == POLICY_SOURCE_ENV && span_equal_str(name, source->words.items[0]))
-      return true;
+    for (size_t j = 0; source->kind == POLICY_SOURCE_ENV && j < source->words.count; j++)
+      if (span_equal_str(name, source->words.items[j]))
+        return true;
   }
   return false;
 }
@@ -191,12 +193,18 @@ static int set_placeholders(const struct policy *policy, const struct facts *fac
   int r = 0;
 
   for (size_t i = 0; i < policy->credentials.count && r == 0; i++) {
-    const struct strv *names = &policy->credentials.items[i].env;
+    const struct policy_credential *credential = &policy->credentials.items[i];
+    bool words = credential->place == POLICY_PLACE_SIGV4;
 
     if (i >= facts->placeholders.count)
       return -EINVAL;
-    for (size_t j = 0; j < names->count && r == 0; j++)
-      r = set(plan, names->items[j], facts->placeholders.items[i]);
+    for (size_t j = 0; j < credential->env.count && r == 0; j++) {
+      struct span whole = span_of(facts->placeholders.items[i]);
+      struct span part = words ? credential_word(whole, j == 0 ? CREDENTIAL_KEY_ID : CREDENTIAL_SECRET_KEY) : whole;
+      mem_autofree char *text = mem_strndup(part.ptr, part.len);
+
+      r = text ? set(plan, credential->env.items[j], text) : -ENOMEM;
+    }
   }
   return r;
 }

@@ -11,6 +11,7 @@
 
 #include "base/fd.h"
 #include "base/log.h"
+#include "policy/credential_word.h"
 #include "policy/credentials.h"
 #include "policy/limits.h"
 #include "policy/stand_in.h"
@@ -82,12 +83,32 @@ static int check_value(const struct policy_credential *credential, const char *n
   return credentials_refuse(credential, err);
 }
 
+#define WORDS_MAX 3 /* credential_word() */
+
 /* A value with its placeholder, and whose it is. */
 struct pairs {
-  struct stand_in items[LIMITS_CREDENTIALS];
-  size_t whose[LIMITS_CREDENTIALS];
+  struct stand_in items[WORDS_MAX * LIMITS_CREDENTIALS];
+  size_t whose[WORDS_MAX * LIMITS_CREDENTIALS];
   size_t count;
 };
+
+/* A value of several words may have one of them in the file. */
+static void add(size_t whose, const struct policy_credential *credential, struct span value, struct span placeholder,
+                struct pairs *pairs)
+{
+  bool words = credential->place == POLICY_PLACE_SIGV4;
+
+  for (enum credential_word word = CREDENTIAL_KEY_ID; word <= (words ? CREDENTIAL_TOKEN : CREDENTIAL_KEY_ID); word++) {
+    enum credential_word shown = word == CREDENTIAL_KEY_ID ? word : CREDENTIAL_SECRET_KEY;
+    struct stand_in pair = { .value = words ? credential_word(value, word) : value,
+                             .placeholder = words ? credential_word(placeholder, shown) : placeholder };
+
+    if (pair.value.len < LIMITS_CREDENTIAL_FILE_VALUE)
+      continue;
+    pairs->whose[pairs->count] = whose;
+    pairs->items[pairs->count++] = pair;
+  }
+}
 
 /* Adds the values of the credentials that name the file, or of the others. */
 static int collect(const struct run_request *request, const struct plan_op *op, const struct secrets *secrets,
@@ -109,11 +130,7 @@ static int collect(const struct run_request *request, const struct plan_op *op, 
     if (value.len == 0)
       log_line(LOG_NOTICE, "credential %s: its value could not be had, so it was not looked for in %s: %s",
                credential->name, op->target, secrets_error(secrets, i));
-    if (value.len < LIMITS_CREDENTIAL_FILE_VALUE)
-      continue;
-    pairs->whose[pairs->count] = i;
-    pairs->items[pairs->count++] =
-        (struct stand_in){ .value = value, .placeholder = span_of(request->facts->placeholders.items[i]) };
+    add(i, credential, value, span_of(request->facts->placeholders.items[i]), pairs);
   }
   return 0;
 }

@@ -16,8 +16,8 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/num.h"
-#include "policy/doc.h"
 #include "policy/limits.h"
+#include "run/fetch_keys.h"
 #include "sys/path.h"
 #include "sys/spawn.h"
 
@@ -48,20 +48,37 @@ static int take_value(struct span text, struct err *err, struct secret *value)
   return 0;
 }
 
-static int read_variable(const char *name, const struct facts *facts, struct err *err, struct secret *value)
+/* Takes what a source gave, which may be a value that is made of several. */
+static int take_text(const struct policy_credential *credential, struct span text, struct err *err,
+                     struct secret *value, uint64_t *ret_valid_ms)
 {
+  if (credential->place == POLICY_PLACE_SIGV4)
+    return fetch_keys_text(text, err, value, ret_valid_ms);
+  *ret_valid_ms = 0;
+  return take_value(text, err, value);
+}
+
+static int read_variable(const struct policy_credential *credential, const struct facts *facts, struct err *err,
+                         struct secret *value, uint64_t *ret_valid_ms)
+{
+  const char *name = credential->source.words.items[0];
   const char *text = facts_getenv(facts, name);
   int r;
 
+  if (credential->source.words.count > 1) {
+    *ret_valid_ms = 0;
+    return fetch_keys_variables(&credential->source.words, facts, err, value);
+  }
   if (!text)
     return err_set(err, ENOENT, "the variable %s is not set; set it, or name another source", name);
-  r = take_value(span_of(text), err, value);
+  r = take_text(credential, span_of(text), err, value, ret_valid_ms);
   return r < 0 ? err_wrap(err, "the variable %s", name) : 0;
 }
 
-static int read_file(const char *name, const struct facts *facts, struct err *err, struct secret *value)
+static int read_file(const struct policy_credential *credential, const struct facts *facts, struct err *err,
+                     struct secret *value, uint64_t *ret_valid_ms)
 {
-  mem_autofree char *path = facts_expand(facts, name);
+  mem_autofree char *path = facts_expand(facts, credential->source.words.items[0]);
   secret_autofree struct secret text = SECRET_INIT;
   fd_autoclose int fd = path ? open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC) : -1;
   struct stat stat;
@@ -81,18 +98,18 @@ static int read_file(const char *name, const struct facts *facts, struct err *er
       return err_set_errno(err, errno, "the file %s", path);
     text.len += (size_t)n;
   }
-  if (r == 0)
-    r = take_value((struct span){ text.bytes, text.len }, err, value);
+  if (r == 0 && text.len == text.size && credential->place == POLICY_PLACE_SIGV4)
+    r = err_set(err, EFBIG, "is larger than %d bytes", LIMITS_SECRET_OUTPUT_BYTES - 1);
+  else if (r == 0)
+    r = take_text(credential, (struct span){ text.bytes, text.len }, err, value, ret_valid_ms);
   return r < 0 ? err_wrap(err, "the file %s", path) : 0;
 }
 
 int fetch_read(const struct policy_credential *credential, const struct facts *facts, struct err *err,
-               struct secret *value)
+               struct secret *value, uint64_t *ret_valid_ms)
 {
-  const char *word = credential->source.words.items[0];
-
-  return credential->source.kind == POLICY_SOURCE_ENV ? read_variable(word, facts, err, value)
-                                                      : read_file(word, facts, err, value);
+  return credential->source.kind == POLICY_SOURCE_ENV ? read_variable(credential, facts, err, value, ret_valid_ms)
+                                                      : read_file(credential, facts, err, value, ret_valid_ms);
 }
 
 /* Whether the command inside may write at a real path. */
@@ -248,8 +265,7 @@ bool fetch_step(struct fetch *fetch)
   return fetch->ended || fetch->text.len == fetch->text.size || clock_mono_ns() >= fetch->deadline_ns;
 }
 
-/* "expires_at": RFC 3339, or seconds since the epoch; null says nothing. */
-static int read_expiry(const struct doc *doc, struct err *err, uint64_t *ret_valid_ms)
+int fetch_read_expiry(const struct doc *doc, const char *name, struct err *err, uint64_t *ret_valid_ms)
 {
   uint64_t now = clock_real_ms();
   uint64_t at = 0;
@@ -263,11 +279,11 @@ static int read_expiry(const struct doc *doc, struct err *err, uint64_t *ret_val
   else if (doc->type == DOC_NUMBER && num_parse_u64(span_of(doc->text), 0, UINT64_MAX / 1000, &at) == 0)
     r = 0;
   if (r < 0)
-    return err_set(err, EINVAL, "printed an \"expires_at\" that is no time; RFC 3339 or seconds since 1970 are wanted");
+    return err_set(err, EINVAL, "\"%s\" is no time; RFC 3339 or seconds since 1970 are wanted", name);
   if (doc->type == DOC_NUMBER)
     at *= 1000;
   if (at <= now)
-    return err_set(err, EINVAL, "printed a value that has expired already");
+    return err_set(err, EINVAL, "the value has expired already");
   *ret_valid_ms = at - now;
   if (*ret_valid_ms > 2 * LIMITS_SECRET_MARGIN_MS)
     *ret_valid_ms -= LIMITS_SECRET_MARGIN_MS;
@@ -285,7 +301,7 @@ static int read_json(struct span text, struct err *err, struct secret *value, ui
   if (!member || member->type != DOC_STRING) {
     r = err_set(err, EINVAL, "printed something that begins like JSON and has no string \"value\"");
   } else {
-    r = read_expiry(doc_member(doc, "expires_at"), err, ret_valid_ms);
+    r = fetch_read_expiry(doc_member(doc, "expires_at"), "expires_at", err, ret_valid_ms);
     if (r == 0 && take_value(span_of(member->text), err, value) < 0)
       r = err_wrap(err, "what it printed");
   }
@@ -320,9 +336,9 @@ static int judge(const struct policy_credential *credential, const struct fetch 
     return err_set(err, EIO, "was killed by signal %d", WTERMSIG(fetch->status));
   if (WEXITSTATUS(fetch->status) != 0)
     return err_set(err, EIO, "ended with status %d", WEXITSTATUS(fetch->status));
-  if (text.len > 0 && text.ptr[0] == '{')
+  if (credential->place != POLICY_PLACE_SIGV4 && text.len > 0 && text.ptr[0] == '{')
     return read_json(text, err, value, ret_valid_ms);
-  return take_value(text, err, value) < 0 ? err_wrap(err, "what it printed") : 0;
+  return take_text(credential, text, err, value, ret_valid_ms) < 0 ? err_wrap(err, "what it printed") : 0;
 }
 
 int fetch_finish(const struct policy_credential *credential, struct fetch *fetch, struct err *err, struct secret *value,

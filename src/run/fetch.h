@@ -3,6 +3,7 @@
 #define SBX_RUN_FETCH_H
 
 #include "plan/facts.h"
+#include "policy/doc.h"
 #include "policy/policy.h"
 #include "sys/secret.h"
 
@@ -26,9 +27,10 @@ struct fetch {
 /* Errors of this module read "cause; mend" and never hold anything of a value. *value has room for
  * LIMITS_SECRET_BYTES. */
 
-/* Reads the value of a credential from a variable or a file. 0 or -errno. */
+/* Reads the value of a credential from its variables or a file. *ret_valid_ms is how long the value is good by its own
+ * word; 0: it has none. 0 or -errno. */
 int fetch_read(const struct policy_credential *credential, const struct facts *facts, struct err *err,
-               struct secret *value);
+               struct secret *value, uint64_t *ret_valid_ms);
 
 /* Starts the program of a credential: outside of the sandbox, with the caller's environment, nothing on its standard
  * input and no terminal. One that the command inside may write is refused. 0 or -errno. */
@@ -43,10 +45,12 @@ bool fetch_step(struct fetch *fetch);
  * fetch_finish(). */
 struct span fetch_said(const struct fetch *fetch);
 
-/* Makes the value of what was printed, and ends what still runs. *ret_valid_ms is how long the value is good by its own
- * word; 0: it has none. 0 or -errno. */
+/* Makes the value of what was printed, and ends what still runs. *ret_valid_ms as above. 0 or -errno. */
 int fetch_finish(const struct policy_credential *credential, struct fetch *fetch, struct err *err, struct secret *value,
                  uint64_t *ret_valid_ms);
+
+/* Reads a member that says when the value ends, or NULL: RFC 3339, or seconds since the epoch; null says nothing. */
+int fetch_read_expiry(const struct doc *doc, const char *name, struct err *err, uint64_t *ret_valid_ms);
 
 /* Ends a program and forgets it. Harmless without any. */
 void fetch_abort(struct fetch *fetch);

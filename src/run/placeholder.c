@@ -27,29 +27,50 @@
 
 static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
 
+/* Key ids of AWS are in this alphabet, and some tools check that. */
+static const char key_alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
+#define KEY_ID_LENGTH 20
+#define SECRET_KEY_LENGTH 40
+
 struct shape {
   struct span prefix;
   size_t length; /* prefix included */
+  const char *alphabet; /* of what is behind the prefix */
+  size_t secret_length; /* of another word behind it; 0: there is none */
 };
 
 static struct shape shape_of(const struct policy_credential *credential)
 {
+  static const struct shape keys = { SPAN_INIT("AKIA"), KEY_ID_LENGTH, key_alphabet, SECRET_KEY_LENGTH };
   const struct credential_preset *preset =
       credential->preset ? credential_preset_find(span_of(credential->preset)) : NULL;
 
-  if (!preset)
-    return (struct shape){ SPAN(PLAIN_PREFIX), PLAIN_LENGTH };
-  return (struct shape){ span_of(preset->prefixes[0]), preset->length };
+  if (credential->place == POLICY_PLACE_SIGV4)
+    return keys;
+  if (!preset || !preset->length)
+    return (struct shape){ SPAN(PLAIN_PREFIX), PLAIN_LENGTH, alphabet, 0 };
+  return (struct shape){ span_of(preset->prefixes[0]), preset->length, alphabet, 0 };
+}
+
+static bool is_word_of(const char *letters, struct span text)
+{
+  for (size_t i = 0; i < text.len; i++)
+    if (text.ptr[i] == '\0' || !strchr(letters, text.ptr[i]))
+      return false;
+  return true;
 }
 
 static bool fits(const struct shape *shape, struct span text)
 {
-  if (text.len != shape->length || !span_starts_with(text, shape->prefix))
+  struct span secret = span_sub(text, shape->length, text.len);
+
+  if (text.len < shape->length || !span_starts_with(text, shape->prefix) ||
+      !is_word_of(shape->alphabet, span_sub(text, shape->prefix.len, shape->length - shape->prefix.len)))
     return false;
-  for (size_t i = shape->prefix.len; i < text.len; i++)
-    if (!span_is_alpha(text.ptr[i]) && !span_is_digit(text.ptr[i]))
-      return false;
-  return true;
+  if (shape->secret_length == 0)
+    return secret.len == 0;
+  return secret.len == 1 + shape->secret_length && secret.ptr[0] == ' ' &&
+         is_word_of(alphabet, span_sub(secret, 1, secret.len));
 }
 
 /* The placeholder of a name in the file's text; empty where there is none. */
@@ -64,22 +85,36 @@ static struct span find(struct span text, const char *name)
   return SPAN("");
 }
 
-static int make(const struct shape *shape, struct strv *placeholders)
+/* Appends letters until the text is so long. */
+static int append_noise(const char *letters, size_t length, struct buf *text)
 {
-  buf_autofree struct buf text = BUF_INIT(LIMITS_PLACEHOLDER_BYTES);
+  size_t count = strlen(letters);
 
-  buf_append(&text, shape->prefix);
-  while (text.len < shape->length && !buf_error(&text)) {
+  while (text->len < length && !buf_error(text)) {
     unsigned char noise[64];
 
     if (getrandom(noise, sizeof noise, 0) != (ssize_t)sizeof noise)
       return -errno;
     /* As many values of a byte as the alphabet divides: each letter as likely as the next. */
-    for (size_t i = 0; i < sizeof noise && text.len < shape->length; i++)
-      if (noise[i] < 4 * strlen(alphabet))
-        buf_append_byte(&text, alphabet[noise[i] % strlen(alphabet)]);
+    for (size_t i = 0; i < sizeof noise && text->len < length; i++)
+      if (noise[i] < 256 / count * count)
+        buf_append_byte(text, letters[noise[i] % count]);
   }
-  return strv_take(placeholders, buf_steal(&text));
+  return 0;
+}
+
+static int make(const struct shape *shape, struct strv *placeholders)
+{
+  buf_autofree struct buf text = BUF_INIT(LIMITS_PLACEHOLDER_BYTES);
+  int r;
+
+  buf_append(&text, shape->prefix);
+  r = append_noise(shape->alphabet, shape->length, &text);
+  if (r == 0 && shape->secret_length > 0) {
+    buf_append_byte(&text, ' ');
+    r = append_noise(alphabet, shape->length + 1 + shape->secret_length, &text);
+  }
+  return r < 0 ? r : strv_take(placeholders, buf_steal(&text));
 }
 
 /* The line of a name that the policy has not. */

@@ -107,6 +107,7 @@ static void fetch(struct secrets *secrets, size_t index)
   const struct policy_credential *credential = &secrets->policy->credentials.items[index];
   struct secrets_entry *entry = &secrets->entries[index];
   struct err err = ERR_INIT;
+  uint64_t valid_ms = 0;
   int r;
 
   secret_guard_process(true);
@@ -117,9 +118,9 @@ static void fetch(struct secrets *secrets, size_t index)
     if (r == 0)
       return;
   } else if (r == 0) {
-    r = fetch_read(credential, secrets->facts, &err, &entry->value);
+    r = fetch_read(credential, secrets->facts, &err, &entry->value, &valid_ms);
   }
-  settle(secrets, index, r, &err, 0);
+  settle(secrets, index, r, &err, valid_ms);
 }
 
 void secrets_want(struct secrets *secrets, uint32_t index, bool stale)

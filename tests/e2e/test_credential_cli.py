@@ -27,6 +27,26 @@ def test_list(sbx, project):
     assert not os.path.exists(f"{project.state}/placeholders")
 
 
+def test_keys(sbx, project):
+    """Of a value that is made of several nothing is told but what there is; half of one is an error before anything runs."""
+    option = ["--credential", "aws"]
+    listed = sbx("credential", *option, "list").ok().out
+    assert "the variables AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN" in listed and "signed anew" in listed
+    assert "a placeholder in AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY\n" in listed
+    env = {"AWS_ACCESS_KEY_ID": "AKIAVALUE", "AWS_SECRET_ACCESS_KEY": VALUE}
+    result = sbx("credential", *option, "test", "aws", env=env).ok()
+    assert result.out.endswith("  value   a key id and its secret key, without a session's token\n") and result.err == "", result
+    result = sbx("credential", *option, "test", "aws", env={**env, "AWS_SESSION_TOKEN": "t"}).ok()
+    assert result.out.endswith("with the token of a session\n") and VALUE not in result.out and "AKIAVALUE" not in result.out
+    result = sbx("credential", *option, "test", "aws", env={"AWS_SECRET_ACCESS_KEY": VALUE})
+    assert result.code == 1 and "AWS_SECRET_ACCESS_KEY is set and AWS_ACCESS_KEY_ID is not; set both" in result.err, result
+    result = sbx("credential", *option, "test", "aws")
+    assert result.code == 1 and "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY are not set" in result.err, result
+    result = sbx("run", *option, "--env", "AWS_SESSION_TOKEN", "--", "env", env={**env, "AWS_SESSION_TOKEN": "t0ken"}).ok()
+    assert "t0ken" not in result.out and VALUE not in result.out and "AWS_ACCESS_KEY_ID=AKIA" in result.out, result
+    assert any("AWS_SESSION_TOKEN is not passed" in m for m in result.messages), result
+
+
 def test_list_of_nothing(sbx):
     result = sbx("credential", "list").ok()
     assert result.out == "" and result.messages[0].startswith("no credentials here"), result
@@ -73,7 +93,6 @@ def test_faults(sbx):
     sbx("credential", "test", "x").refused("there are none here")
     sbx("credential", "--credential", GITHUB, "test", "x").refused("there is no x here; there are github")
     sbx("credential", "--credential", "tracker=env:X", "list").refused('no preset "tracker"', "described in a policy file")
-    sbx("credential", "--credential", "aws", "list").refused("needs signing (SigV4), which comes with a later version")
 
 
 def test_program_that_the_command_can_write(sbx, project):

@@ -263,7 +263,9 @@ BAD = {
     "header that frames": ({"source": {"env": "T"}, "bind": ["key.svc.test"], "inject": "attach", "place": {"header": "Host"}}, "no place"),
     "header that is none": ({"source": {"env": "T"}, "bind": ["key.svc.test"], "inject": "attach", "place": {"header": "a b"}}, "header's name"),
     "user with a colon": ({"source": {"env": "T"}, "bind": ["key.svc.test"], "inject": "attach", "place": {"basic": "a:b"}}, "without ':'"),
-    "signing": ({"preset": "aws"}, "SigV4"),
+    "signing with one variable": ({"preset": "aws", "env": "T"}, "two placeholders"),
+    "signing what is not signed": ({"preset": "aws", "inject": "attach"}, "signed anew"),
+    "several variables": ({"source": {"env": ["T", "U"]}, "env": "T", "bind": ["key.svc.test"]}, "several variables"),
     "a file inside": ({"source": {"env": "T"}, "file": "~/.config/gh/hosts.yml", "bind": ["key.svc.test"]}, "file"),
     "a vault": ({"source": {"op": "op://a/b/c"}, "env": "T", "bind": ["key.svc.test"]}, "op"),
     "a keyring": ({"source": {"secret-service": {"a": "b"}}, "env": "T", "bind": ["key.svc.test"]}, "secret-service"),
@@ -309,7 +311,7 @@ def test_workspace_file_is_never_asked(sbx, lab, guarded, project):
 
 def test_options_that_say_nothing_useful(sbx, lab):
     for option, word in (("gitlub", "github"), ("github=vault:x", "env:NAME"), ("", "name"), ("github=env:", "env:NAME"),
-                         ("aws", "SigV4"), ("a b", "name")):
+                         ("github=env:T,U", "several variables"), ("a b", "name")):
         sbx.run("--credential", option, "--", "true", env=TOKEN).refused(word)
 
 

@@ -68,7 +68,7 @@ BAD = {
     "credential bound to no host": '{"credentials": {"x": {"source": {"env": "X"}, "env": "X"}}}',
     "credential bound to every host": '{"credentials": {"github": {"bind": ["*"]}}}',
     "credential bound to the loopback": '{"credentials": {"github": {"bind": ["localhost:8443"]}}}',
-    "credential that needs a later version": '{"credentials": {"aws": {}}}',
+    "credential of half a key": '{"credentials": {"aws": {"env": "AWS_ACCESS_KEY_ID"}}}',
 }
 
 

@@ -1,9 +1,9 @@
 # The proxy's fuzz targets; the variables are those of tests/fuzz/local.mk.
 fuzz_proxy_programs = tests/fuzz/fuzz_conn tests/fuzz/fuzz_dns tests/fuzz/fuzz_first_line \
-  tests/fuzz/fuzz_http_body tests/fuzz/fuzz_http_head tests/fuzz/fuzz_inject tests/fuzz/fuzz_parent tests/fuzz/fuzz_socks5 tests/fuzz/fuzz_tls_hello
+  tests/fuzz/fuzz_http_body tests/fuzz/fuzz_http_head tests/fuzz/fuzz_inject tests/fuzz/fuzz_parent tests/fuzz/fuzz_sigv4 tests/fuzz/fuzz_socks5 tests/fuzz/fuzz_tls_hello
 check_PROGRAMS += $(fuzz_proxy_programs)
 EXTRA_DIST += tests/fuzz/corpus/conn tests/fuzz/corpus/dns tests/fuzz/corpus/first_line \
-  tests/fuzz/corpus/http_body tests/fuzz/corpus/http_head tests/fuzz/corpus/inject tests/fuzz/corpus/parent tests/fuzz/corpus/socks5 tests/fuzz/corpus/tls_hello
+  tests/fuzz/corpus/http_body tests/fuzz/corpus/http_head tests/fuzz/corpus/inject tests/fuzz/corpus/parent tests/fuzz/corpus/sigv4 tests/fuzz/corpus/socks5 tests/fuzz/corpus/tls_hello
 if !FUZZING
 TESTS += $(fuzz_proxy_programs)
 endif
@@ -37,6 +37,11 @@ tests_fuzz_fuzz_parent_SOURCES = tests/fuzz/fuzz_parent.c $(fuzz_driver)
 tests_fuzz_fuzz_parent_CPPFLAGS = $(fuzz_cppflags)
 tests_fuzz_fuzz_parent_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_fuzz_parent_LDADD = libproxy.a libpolicy.a libbase.a
+
+tests_fuzz_fuzz_sigv4_SOURCES = tests/fuzz/fuzz_sigv4.c $(fuzz_driver)
+tests_fuzz_fuzz_sigv4_CPPFLAGS = $(fuzz_cppflags)
+tests_fuzz_fuzz_sigv4_LDFLAGS = $(fuzz_ldflags)
+tests_fuzz_fuzz_sigv4_LDADD = libproxy.a libpolicy.a libbase.a
 
 tests_fuzz_fuzz_socks5_SOURCES = tests/fuzz/fuzz_socks5.c $(fuzz_driver)
 tests_fuzz_fuzz_socks5_CPPFLAGS = $(fuzz_cppflags)

@@ -12,7 +12,7 @@ import sys
 import pytest
 
 from harness import fail_once, procs, sbx as harness_sbx, term, tree
-from lab import guarded as lab_guarded, services as lab_services, space, world as lab_world
+from lab import aws as lab_aws, guarded as lab_guarded, services as lab_services, space, world as lab_world
 
 TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 TEST_PATIENCE = 300  # seconds
@@ -79,6 +79,18 @@ def make_service():
 def service(world):
     """The lab's registries, and its servers of other protocols."""
     return make_service()
+
+
+@functools.cache
+def make_aws():
+    return lab_aws.Services(make_world())
+
+
+@pytest.fixture
+def aws(world):
+    """The lab's services that check signatures, with no record of what was before this test."""
+    make_aws().forget()
+    return make_aws()
 
 
 @pytest.fixture(scope="session")

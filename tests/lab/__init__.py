@@ -10,6 +10,7 @@ Theory of operation
     world   all of it with the names that the tests use.
 
     registry    what package managers and git fetch, made at set-up
+    aws         services that check signatures
     guarded     services that want a login, and origins with certificates that nobody should believe
     services    PostgreSQL, Redis, SSH, WebSocket, and the registries at *.svc.test, for the client matrix
 

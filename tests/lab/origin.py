@@ -84,11 +84,12 @@ class Connection:
         return taken
 
     def exactly(self, length):
-        while len(self.held) < length:
-            if not self.fill():
-                break
-        taken, self.held = self.held[:length], self.held[length:]
-        return taken
+        pieces, missing = [self.held[:length]], length - len(self.held)
+        self.held = self.held[length:]
+        while missing > 0 and (data := self.stream.recv(min(missing, 1 << 20))):
+            pieces.append(data)
+            missing -= len(data)
+        return b"".join(pieces)
 
     def body(self, request):
         if (request.get("transfer-encoding") or "").lower() == "chunked":
@@ -159,8 +160,8 @@ def serve_request(connection, request, sites):
         echo_upgraded(connection)
         return False
     request.body = connection.body(request)
-    if request.host in sites:
-        return sites[request.host](connection, request)
+    if request.host.lower() in sites:
+        return sites[request.host.lower()](connection, request)
     return answer_request(connection, request, action, argument)
 
 

@@ -1,5 +1,5 @@
 """The names, addresses and servers that the tests know, on top of space.enter()."""
-from lab import ca, dns, guarded, origin, space
+from lab import aws, ca, dns, guarded, origin, space
 
 PUBLIC = "192.0.2.10"
 
@@ -86,6 +86,7 @@ class World:
         self.zone.clear()
         self.zone.update(PLACES)
         self.zone.update({name: [address] for name, address in [*TRAPS.items(), *guarded.ADDRESSES.items()]})
+        self.zone.update({name: [aws.ADDRESS] for name in aws.NAMES})
         self.zone.update({
             "rebind.test": rebind,
             "servfail.test": dns.Answer(rcode=dns.SERVFAIL),

@@ -29,7 +29,7 @@ LIBRARIES = {
 }
 
 # A library whose use is too much for one module, and the modules that share it.
-SHARED = {"OpenSSL": {"proxy/ca", "proxy/tls"}}
+SHARED = {"OpenSSL": {"proxy/ca", "proxy/digest", "proxy/tls"}}
 
 # Below the engine's interface nobody else may know how a sandbox is made.
 ENGINE_WORDS = ("bwrap", "bubblewrap")

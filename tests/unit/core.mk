@@ -212,6 +212,12 @@ tests_unit_test_run_java_store_SOURCES = tests/unit/test_run_java_store.c
 tests_unit_test_run_java_store_CPPFLAGS = $(unit_cppflags)
 tests_unit_test_run_java_store_LDADD = $(unit_run_libs)
 
+check_PROGRAMS += tests/unit/test_run_keys
+TESTS += tests/unit/test_run_keys
+tests_unit_test_run_keys_SOURCES = tests/unit/test_run_keys.c
+tests_unit_test_run_keys_CPPFLAGS = $(unit_cppflags)
+tests_unit_test_run_keys_LDADD = $(unit_run_libs)
+
 check_PROGRAMS += tests/unit/test_run_secrets
 TESTS += tests/unit/test_run_secrets
 tests_unit_test_run_secrets_SOURCES = tests/unit/test_run_secrets.c

@@ -52,6 +52,17 @@ static const struct inject_secret make_secrets[MAKE_COUNT] = {
   { &make_credentials[6], SPAN_INIT("sgn_PPPPplaceholder"), SPAN_INIT("six 6 \"six\"") },
 };
 
+static inline enum inject_verdict make_look(inject_set bound, const struct http_head *head, inject_set *ret_wanted,
+                                            size_t *ret_index)
+{
+  struct inject_look look;
+  enum inject_verdict verdict = inject_look(make_secrets, MAKE_COUNT, bound, head, &look);
+
+  *ret_wanted = look.wanted;
+  *ret_index = look.index;
+  return verdict;
+}
+
 /* The head as it goes over the wire. */
 static inline void make_print_request(const struct http_head *head, struct buf *out)
 {

@@ -121,3 +121,10 @@ tests_unit_policy_tool_SOURCES = tests/unit/policy_tool.c
 tests_unit_policy_tool_LDADD = libpolicy.a libbase.a $(JSONC_LIBS)
 TESTS += tests/unit/policy_documents.py
 EXTRA_DIST += tests/unit/policy_documents.py
+
+# Signatures of the proxy against those of botocore.
+check_PROGRAMS += tests/unit/sigv4_tool
+tests_unit_sigv4_tool_SOURCES = tests/unit/sigv4_tool.c
+tests_unit_sigv4_tool_LDADD = libproxytls.a libproxy.a libpolicy.a libbase.a $(OPENSSL_LIBS)
+TESTS += tests/unit/sigv4_botocore.py
+EXTRA_DIST += tests/unit/sigv4_botocore.py

@@ -70,6 +70,7 @@ CHECKS = {
     "items": lambda want, value, _: not isinstance(value, list) or all(valid(want, item) for item in value),
     "propertyNames": lambda want, value, _: not isinstance(value, dict) or all(valid(want, name) for name in value),
     "minItems": lambda want, value, _: not isinstance(value, list) or len(value) >= want,
+    "maxItems": lambda want, value, _: not isinstance(value, list) or len(value) <= want,
     "required": lambda want, value, _: not isinstance(value, dict) or all(name in value for name in want),
     "properties": lambda want, value, _: not isinstance(value, dict)
     or all(valid(want[name], item) for name, item in value.items() if name in want),
@@ -210,13 +211,15 @@ BOTH_REFUSE = [
     '{"credentials": {"github": {"bind": ["10.0.0.0/8"]}}}',
     '{"credentials": {"github": {"bind": [{"host": "a.test", "methods": ["GET"]}]}}}',
     '{"credentials": {"github": {"env": ["A-B"]}}}',
-    '{"credentials": {"github": {"file": "~/x"}}}',
+    '{"credentials": {"github": {"file": "x"}}}',
+    '{"credentials": {"github": {"file": 1}}}',
     '{"credentials": {"github": {"inject": "sign"}}}',
     '{"credentials": {"github": {"place": "header"}}}',
     '{"credentials": {"github": {"place": {"header": ""}}}}',
     '{"credentials": {"github": {"place": {}}}}',
     '{"credentials": {"x": {"preset": "no-such"}}}',
-    '{"credentials": {"x": {"preset": "aws"}}}',
+    '{"credentials": {"aws": {"source": {"env": []}}}}',
+    '{"credentials": {"aws": {"place": "sigv2"}}}',
     "[]",
 ]
 BOTH_ACCEPT = [
@@ -236,6 +239,7 @@ BOTH_ACCEPT = [
     '{"audit": {"file": "~"}}',
     '{"env": {"pass": ["A_*"], "set": {"A": ""}}}',
     '{"credentials": {}}',
+    '{"credentials": {"aws": {}, "x": {"source": {"env": ["A", "B", "C"]}, "bind": ["a.test"], "env": ["D", "E"], "place": "sigv4"}}}',
     '{"credentials": {"github": {}, "x": {"preset": "npm", "bind": ["a.test:*", {"host": "*.b.test"}], "env": "X"}}}',
     '{"credentials": {"github": {"preset": "github", "source": {"exec": ["a", ""], "timeout": "5s", "ttl": 60}}}}',
     '{"credentials": {"x": {"source": {"file": "~/x"}, "bind": ["192.0.2.1", "[::ffff:1]:8443"], "inject": "attach",'

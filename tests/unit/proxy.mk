@@ -128,6 +128,12 @@ tests_unit_test_proxy_tls_SOURCES = tests/unit/test_proxy_tls.c
 tests_unit_test_proxy_tls_CPPFLAGS = $(unit_cppflags) $(OPENSSL_CFLAGS)
 tests_unit_test_proxy_tls_LDADD = $(unit_tls_libs)
 
+check_PROGRAMS += tests/unit/test_proxy_sigv4
+TESTS += tests/unit/test_proxy_sigv4
+tests_unit_test_proxy_sigv4_SOURCES = tests/unit/test_proxy_sigv4.c
+tests_unit_test_proxy_sigv4_CPPFLAGS = $(unit_cppflags) $(OPENSSL_CFLAGS)
+tests_unit_test_proxy_sigv4_LDADD = $(unit_tls_libs)
+
 check_PROGRAMS += tests/unit/test_proxy_tls_peer
 TESTS += tests/unit/test_proxy_tls_peer
 tests_unit_test_proxy_tls_peer_SOURCES = tests/unit/test_proxy_tls_peer.c

@@ -6,13 +6,28 @@
 #include "unit/policy_make.h"
 
 /* An entry of a name and how its error begins. */
+struct refused {
+  const char *name;
+  const char *text;
+  const char *start;
+};
+
+static void check_refused(const struct refused *rows, size_t count)
+{
+  for (size_t i = 0; i < count; i++) {
+    struct policy_credential credential = { .name = NULL };
+    struct err err = ERR_INIT;
+    unit_assert_row(credential_parse(rows[i].name, rows[i].text, &err, &credential) == -EINVAL, rows[i].text,
+                    "accepted");
+    unit_assert_row(strncmp(err.message, rows[i].start, strlen(rows[i].start)) == 0, rows[i].text, err.message);
+    unit_assert_row(!credential.name, rows[i].text, "touched");
+    assert_int_equal(credential_parse(rows[i].name, rows[i].text, NULL, &credential), -EINVAL);
+  }
+}
+
 static void test_refused(void **state)
 {
-  static const struct {
-    const char *name;
-    const char *text;
-    const char *start;
-  } rows[] = {
+  static const struct refused rows[] = {
     { "", "{}", "not a credential's name" },
     { "a b", "{}", "not a credential's name" },
     { "a.b", "{}", "not a credential's name" },
@@ -39,11 +54,8 @@ static void test_refused(void **state)
     { "github", "{\"bind\": [\"https://a.test/\"]}", "bind[0]: a URL where a rule is wanted" },
     { "github", "{\"bind\": [\"a.test\", \"A.test:443\"]}", "bind[1]: stands there twice" },
     { "github", "{\"preset\": \"gitlub\"}",
-      "preset: no preset \"gitlub\"; the presets are github, anthropic, openai, npm, pypi, gcp" },
+      "preset: no preset \"gitlub\"; the presets are github, anthropic, openai, npm, pypi, aws, gcp" },
     { "github", "{\"preset\": null}", "no source" },
-    { "aws", "{}", "preset \"aws\" needs signing" },
-    { "x", "{\"preset\": \"aws\"}", "preset \"aws\" needs signing" },
-    { "github", "{\"place\": \"sigv4\"}", "place: signing (SigV4) comes with a later version" },
     { "github", "{\"file\": \"x\"}", "file: neither an absolute path" },
     { "github", "{\"file\": \"fd:3\"}", "file: neither an absolute path" },
     { "github", "{\"file\": \"~/a*\"}", "file: " },
@@ -94,15 +106,26 @@ static void test_refused(void **state)
   };
 
   (void)state;
-  for (size_t i = 0; i < MEM_COUNT(rows); i++) {
-    struct policy_credential credential = { .name = NULL };
-    struct err err = ERR_INIT;
-    unit_assert_row(credential_parse(rows[i].name, rows[i].text, &err, &credential) == -EINVAL, rows[i].text,
-                    "accepted");
-    unit_assert_row(strncmp(err.message, rows[i].start, strlen(rows[i].start)) == 0, rows[i].text, err.message);
-    unit_assert_row(!credential.name, rows[i].text, "touched");
-    assert_int_equal(credential_parse(rows[i].name, rows[i].text, NULL, &credential), -EINVAL);
-  }
+  check_refused(rows, MEM_COUNT(rows));
+}
+
+/* Values that are made of several. */
+static void test_refused_keys(void **state)
+{
+  static const struct refused rows[] = {
+    { "aws", "{\"inject\": \"attach\"}", "inject: with \"place\": \"sigv4\" a request is signed anew" },
+    { "aws", "{\"env\": \"AWS_ACCESS_KEY_ID\"}", "env: with \"place\": \"sigv4\" there are two placeholders" },
+    { "aws", "{\"env\": [\"A\", \"B\", \"C\"]}", "env: with \"place\": \"sigv4\" there are two placeholders" },
+    { "aws", "{\"source\": {\"env\": [\"A\", \"B\", \"C\", \"D\"]}}", "source: more than three variables" },
+    { "aws", "{\"source\": {\"env\": []}}", "source: env: a list without a variable" },
+    { "aws", "{\"source\": {\"env\": [1]}}", "source: env: not a variable's name" },
+    { "github", "{\"source\": {\"env\": [\"A\", \"B\"]}}", "source: several variables hold one value only" },
+    { "github", "{\"place\": \"sigv2\"}", "place: not a place" },
+    { "aws", "{\"file\": \"~/x\"}", "file: with \"place\": \"sigv4\" placeholders are in variables only" },
+  };
+
+  (void)state;
+  check_refused(rows, MEM_COUNT(rows));
 }
 
 #define GITHUB_REST \
@@ -144,6 +167,14 @@ static void test_canonical(void **state)
     { "npm", "{\"file\": \"~//.npmrc\", \"env\": [], \"bind\": [\"a.test\"]}",
       "{\"preset\": \"npm\", \"source\": {\"env\": \"NPM_TOKEN\"}, \"bind\": [\"a.test\"], \"env\": [], \"file\": "
       "[\"~/.npmrc\"], \"inject\": \"replace\", \"place\": \"bearer\"}" },
+    { "aws", "{}",
+      "{\"preset\": \"aws\", \"source\": {\"env\": [\"AWS_ACCESS_KEY_ID\", \"AWS_SECRET_ACCESS_KEY\", "
+      "\"AWS_SESSION_TOKEN\"]}, \"bind\": [\"*.amazonaws.com\"], \"env\": [\"AWS_ACCESS_KEY_ID\", "
+      "\"AWS_SECRET_ACCESS_KEY\"], \"inject\": \"replace\", \"place\": \"sigv4\"}" },
+    { "x",
+      "{\"source\": {\"env\": [\"A\", \"B\"]}, \"env\": [\"C\", \"D\"], \"bind\": [\"a.test\"], \"place\": \"sigv4\"}",
+      "{\"preset\": null, \"source\": {\"env\": [\"A\", \"B\"]}, \"bind\": [\"a.test\"], \"env\": [\"C\", \"D\"], "
+      "\"inject\": \"replace\", \"place\": \"sigv4\"}" },
     { "npm", "{\"place\": {\"basic\": \"\"}, \"env\": \"K\", \"bind\": [\"a.test\"]}",
       "{\"preset\": \"npm\", \"source\": {\"env\": \"NPM_TOKEN\"}, \"bind\": [\"a.test\"], \"env\": [\"K\"], "
       "\"inject\": \"replace\", \"place\": {\"basic\": \"\"}}" },
@@ -165,7 +196,7 @@ static void test_canonical(void **state)
   }
 }
 
-/* Every preset that works in this version is whole by itself, and says what placeholders look like. */
+/* Every preset is whole by itself, and says what placeholders look like. */
 static void test_presets(void **state)
 {
   (void)state;
@@ -174,9 +205,9 @@ static void test_presets(void **state)
     struct err err = ERR_INIT;
     int r = credential_parse(preset->name, "{}", &err, &credential);
     assert_ptr_equal(credential_preset_find(span_of(preset->name)), preset);
-    unit_assert_row(r == (preset->place == POLICY_PLACE_SIGV4 ? -EINVAL : 0), preset->name, err.message);
+    unit_assert_row(r == 0, preset->name, err.message);
     unit_assert_row(preset->length <= LIMITS_PLACEHOLDER_BYTES, preset->name, "too long");
-    if (r == 0)
+    if (preset->place != POLICY_PLACE_SIGV4)
       unit_assert_row(preset->length >= strlen(preset->prefixes[0]) + 24, preset->name, "too short to be unique");
   }
   assert_null(credential_preset_find(SPAN("")));
@@ -201,12 +232,17 @@ static void test_option(void **state)
     { "github=env:A B", "not a variable's name", -EINVAL },
     { "github=file:x", "neither an absolute path", -EINVAL },
     { "tracker=env:X",
-      "no preset \"tracker\"; the presets are github, anthropic, openai, npm, pypi, gcp; a login of another service is "
+      "no preset \"tracker\"; the presets are github, anthropic, openai, npm, pypi, aws, gcp; a login of another "
+      "service is "
       "described in a policy file",
       -EINVAL },
     { "", "not a credential's name", -EINVAL },
     { "=env:X", "not a credential's name", -EINVAL },
-    { "aws", "preset \"aws\" needs signing", -EINVAL },
+    { "aws", "{\"env\": [\"AWS_ACCESS_KEY_ID\", \"AWS_SECRET_ACCESS_KEY\", \"AWS_SESSION_TOKEN\"]}", 0 },
+    { "aws=env:A,B", "\"source\": {\"env\": [\"A\", \"B\"]}", 0 },
+    { "aws=env:A", "\"source\": {\"env\": \"A\"}", 0 },
+    { "aws=env:A,", "a variable's name is", -EINVAL },
+    { "github=env:A,B", "source: several variables hold one value only", -EINVAL },
   };
 
   (void)state;
@@ -421,10 +457,10 @@ static void test_bound(void **state)
 int main(void)
 {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_refused), cmocka_unit_test(test_canonical),    cmocka_unit_test(test_presets),
-    cmocka_unit_test(test_option),  cmocka_unit_test(test_whole),        cmocka_unit_test(test_too_many),
-    cmocka_unit_test(test_layers),  cmocka_unit_test(test_option_twice), cmocka_unit_test(test_implied),
-    cmocka_unit_test(test_notes),   cmocka_unit_test(test_bound),
+    cmocka_unit_test(test_refused),  cmocka_unit_test(test_refused_keys), cmocka_unit_test(test_canonical),
+    cmocka_unit_test(test_presets),  cmocka_unit_test(test_option),       cmocka_unit_test(test_whole),
+    cmocka_unit_test(test_too_many), cmocka_unit_test(test_layers),       cmocka_unit_test(test_option_twice),
+    cmocka_unit_test(test_implied),  cmocka_unit_test(test_notes),        cmocka_unit_test(test_bound),
   };
 
   return cmocka_run_group_tests(tests, NULL, NULL);

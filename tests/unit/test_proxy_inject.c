@@ -40,10 +40,9 @@ static void check_rows(const struct row *rows, size_t count)
     size_t index;
 
     parse_request(rows[i].line, rows[i].fields, &head);
-    unit_assert_row(inject_look(make_secrets, MAKE_COUNT, rows[i].bound, &head, &wanted, &index) != INJECT_MISUSE,
-                    rows[i].fields, "refused");
+    unit_assert_row(make_look(rows[i].bound, &head, &wanted, &index) != INJECT_MISUSE, rows[i].fields, "refused");
     unit_assert_row((wanted & ~rows[i].bound) == 0, rows[i].fields, "wants what is not bound");
-    unit_assert_row(inject_fields(make_secrets, MAKE_COUNT, wanted, &head, &err, &out) == 0, rows[i].fields,
+    unit_assert_row(inject_fields(make_secrets, MAKE_COUNT, wanted, NULL, &head, &err, &out) == 0, rows[i].fields,
                     err.message);
     make_print_request(&head, &text);
     buf_printf(&expected, "%s HTTP/1.1\r\n%s\r\n", rows[i].expected_line ? rows[i].expected_line : rows[i].line,
@@ -199,11 +198,10 @@ static void test_misuse(void **state)
     inject_set bound = EVERY & ~ONLY(MAKE_TOKEN);
 
     parse_request(rows[i].line, rows[i].fields, &head);
-    unit_assert_row(inject_look(make_secrets, MAKE_COUNT, bound, &head, &wanted, &index) == INJECT_MISUSE && index == 0,
-                    rows[i].line, rows[i].fields);
-    unit_assert_row((inject_look(make_secrets, MAKE_COUNT, EVERY, &head, &wanted, &index) == INJECT_MISUSE) ==
-                        rows[i].bound,
-                    rows[i].line, rows[i].fields);
+    unit_assert_row(make_look(bound, &head, &wanted, &index) == INJECT_MISUSE && index == 0, rows[i].line,
+                    rows[i].fields);
+    unit_assert_row((make_look(EVERY, &head, &wanted, &index) == INJECT_MISUSE) == rows[i].bound, rows[i].line,
+                    rows[i].fields);
   }
 }
 
@@ -302,7 +300,7 @@ static void test_values_that_cannot_be_sent(void **state)
       memcpy(secrets, make_secrets, sizeof secrets);
       secrets[which].value = rows[i].value;
       parse_request("GET /", "A: b\r\n", &head);
-      assert_int_equal(inject_fields(secrets, MAKE_COUNT, EVERY, &head, &err, &out), -rows[i].code);
+      assert_int_equal(inject_fields(secrets, MAKE_COUNT, EVERY, NULL, &head, &err, &out), -rows[i].code);
       unit_assert_row(strstr(err.message, rows[i].cause) && strstr(err.message, make_names[which]), rows[i].cause,
                       err.message);
       assert_null(strstr(err.message, "SECRET"));
@@ -330,7 +328,7 @@ static void test_ceilings(void **state)
     memcpy(secrets, make_secrets, sizeof secrets);
     secrets[0].value = (struct span){ big, room };
     parse_request("GET /", "Authorization: ghp_TTTTplaceholder\r\n", &head);
-    assert_int_equal(inject_fields(secrets, MAKE_COUNT, ONLY(0), &head, &err, &out), more ? -ENOBUFS : 0);
+    assert_int_equal(inject_fields(secrets, MAKE_COUNT, ONLY(0), NULL, &head, &err, &out), more ? -ENOBUFS : 0);
     assert_int_equal(head.fields[0].value.len, more ? strlen("ghp_TTTTplaceholder") : room);
   }
   for (int i = 0; i < LIMITS_HTTP_FIELDS; i++)
@@ -339,7 +337,7 @@ static void test_ceilings(void **state)
   {
     buf_autowipe struct buf out = BUF_INIT(LIMITS_HTTP_HEAD_BYTES);
 
-    assert_int_equal(inject_fields(make_secrets, MAKE_COUNT, ONLY(MAKE_BEARER), &head, &err, &out), -ENOBUFS);
+    assert_int_equal(inject_fields(make_secrets, MAKE_COUNT, ONLY(MAKE_BEARER), NULL, &head, &err, &out), -ENOBUFS);
     assert_non_null(strstr(err.message, "bearer"));
     assert_int_equal(head.field_count, LIMITS_HTTP_FIELDS);
   }
@@ -359,7 +357,7 @@ static void test_protected_header(void **state)
 
   (void)state;
   parse_request("GET /", "Host: a\r\n", &head);
-  assert_int_equal(inject_fields(&secret, 1, 1, &head, &err, &out), -EINVAL);
+  assert_int_equal(inject_fields(&secret, 1, 1, NULL, &head, &err, &out), -EINVAL);
   assert_true(span_equal_str(head.fields[0].value, "a"));
 }
 

@@ -110,6 +110,36 @@ static void test_wrong_shape(void **state)
   }
 }
 
+/* A key's id, and its secret key, as SDKs check them. */
+static void test_keys(void **state)
+{
+  static const char *const lines[] = {
+    "aws AKIA234567ABCDEFGHIJ 0123456789012345678901234567890123456789x",
+    "aws AKIA234567ABCDEFGHI1 0123456789012345678901234567890123456789",
+    "aws AKIA234567ABCDEFGHIJ 01234567890123456789012345678901234567 9",
+    "aws AKIA234567ABCDEFGHIJ",
+    "aws ABIA234567ABCDEFGHIJ 0123456789012345678901234567890123456789",
+  };
+  static const char good[] = "AKIA234567ABCDEFGHIJ 0123456789012345678901234567890123456789";
+  strv_autofree struct strv kept = STRV_INIT;
+  char text[128];
+
+  for (size_t i = 0; i < MEM_COUNT(lines); i++) {
+    strv_autofree struct strv made = STRV_INIT;
+    temp_put(temp_path(state, FILE_NAME), lines[i]);
+    load_or_fail(state, "{\"credentials\": {\"aws\": {}}}", true, &made);
+    unit_assert_row(strlen(made.items[0]) == 61 && !strstr(lines[i], made.items[0]), lines[i], made.items[0]);
+    unit_assert_row(strncmp(made.items[0], "AKIA", 4) == 0 && made.items[0][20] == ' ', lines[i], made.items[0]);
+    for (size_t j = 0; j < 61; j++)
+      unit_assert_row(j == 20 || span_is_alpha(made.items[0][j]) || span_is_digit(made.items[0][j]), lines[i],
+                      made.items[0]);
+  }
+  snprintf(text, sizeof text, "aws %s\n", good);
+  temp_put(temp_path(state, FILE_NAME), text);
+  load_or_fail(state, "{\"credentials\": {\"aws\": {}}}", true, &kept);
+  assert_string_equal(kept.items[0], good);
+}
+
 static void test_clash(void **state)
 {
   static const char same[] = "sbx_0123456789012345678901234567890123456789";
@@ -146,6 +176,7 @@ int main(void)
     cmocka_unit_test_setup_teardown(test_not_kept, temp_make, temp_remove),
     cmocka_unit_test_setup_teardown(test_others_stay, temp_make, temp_remove),
     cmocka_unit_test_setup_teardown(test_wrong_shape, temp_make, temp_remove),
+    cmocka_unit_test_setup_teardown(test_keys, temp_make, temp_remove),
     cmocka_unit_test_setup_teardown(test_clash, temp_make, temp_remove),
     cmocka_unit_test_setup_teardown(test_unwritable, temp_make, temp_remove),
   };
