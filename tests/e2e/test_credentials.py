@@ -1,10 +1,13 @@
 """Credentials (P3, F70 to F75): programs work with a placeholder, the service sees the secret, and inside there is no byte
 of it. The presets are used as they are: the lab has github.com and its like."""
+import array
+import itertools
 import json
 import os
 
 import pytest
 
+from harness import procs
 from harness.sbx import PYTHON
 from harness.secrets import no_secret, nobody_saw, saw
 from lab.guarded import OTHER_SECRET, SECRET, digest, forms
@@ -270,7 +273,9 @@ def test_no_byte_inside(sbx, lab, guarded, project):
     project.write("client.py", CLIENT)
     project.write("search.py", SEARCH)
     script = (f"mkfifo wait; exec 3<>wait; {PYTHON} -I client.py <wait 3>&- & while ! [ -e dumped ]; do sleep 0.05; done; "
-              f"{HELPER} clone -q https://github.com/lab/repo.git clone; exec 4>&3; {PYTHON} -I search.py 3>&- 4>&-; "
+              f"{HELPER} clone -q https://github.com/lab/repo.git clone && (cd clone && git commit -q --allow-empty -m x && "
+              f"{HELPER} push -q origin HEAD:refs/heads/{os.urandom(4).hex()}); "
+              f"exec 4>&3; {PYTHON} -I search.py 3>&- 4>&-; "
               "kill %1; kill $!")
     asked = json.dumps([form.hex() for form in forms(SECRET)]).encode()
     result = run(sbx, script, *GITHUB, input=asked)
@@ -281,7 +286,88 @@ def test_no_byte_inside(sbx, lab, guarded, project):
         dump = file.read()
     assert placeholder.encode() in dump and len(dump) > 1 << 20
     no_secret(dump, result.out, result.err)
-    assert len(saw(lab, "api.github.com", "github.com")) == 7
+    assert len(saw(lab, "api.github.com", "github.com")) > 7
+
+
+# Clients that stay, each with what it was told and what it has sent.
+STAYING = {
+    "stay.js": """
+const https = require('https'), fs = require('fs'), token = process.env.GH_TOKEN, kept = [];
+const ways = ['check', 'reflect'].flatMap((path) => ['token ' + token, 'Bearer ' + token].map((value) => [path, value]));
+for (const [path, value] of ways)
+  https.get('https://api.github.com/' + path, {headers: {authorization: value}}, (answer) => {
+    answer.on('data', (data) => kept.push(data, answer.rawHeaders));
+    answer.on('end', () => { if (kept.length === 2 * ways.length) fs.writeFileSync('stay.js.done', ''); });
+  });
+setInterval(() => kept.length, 1000);
+""",
+    "stay.py": """
+import os, signal, urllib.request
+token, kept = os.environ["GH_TOKEN"], []
+for path in ("check", "reflect"):
+    for value in ("token " + token, "Bearer " + token):
+        request = urllib.request.Request("https://api.github.com/" + path, headers={"Authorization": value})
+        answer = urllib.request.urlopen(request)
+        kept.append((answer.read(), answer.headers.as_string()))
+open("stay.py.done", "w").close()
+signal.pause()
+""",
+}
+
+
+def depth_of(pid):
+    """In how many pid namespaces a process has a number."""
+    with open(f"/proc/{pid}/status") as file:
+        return next(len(line.split()) for line in file if line.startswith("NSpid:"))
+
+
+def pages_of(pagemap, low, high):
+    """The runs of pages in a range that are there (present or swapped out, pagemap in proc(5)): what was reserved only is
+    large."""
+    page = os.sysconf("SC_PAGESIZE")
+    pagemap.seek(low // page * 8)
+    there = [entry >> 62 != 0 for entry in array.array("Q", pagemap.read((high - low) // page * 8))]
+    for is_there, run in itertools.groupby(enumerate(there), key=lambda entry: entry[1]):
+        numbers = [number for number, _ in run]
+        if is_there:
+            yield low + numbers[0] * page, len(numbers) * page
+
+
+def memory_of(pid):
+    """What a process has written in its memory, in pieces. The rest is files, which are searched as such."""
+    with open(f"/proc/{pid}/maps") as maps, open(f"/proc/{pid}/mem", "rb", 0) as memory, \
+            open(f"/proc/{pid}/pagemap", "rb", 0) as pagemap:
+        for line in maps:
+            low, high = (int(n, 16) for n in line.split()[0].split("-"))
+            for start, length in pages_of(pagemap, low, high) if "rw" in line.split()[1] else ():
+                memory.seek(start)
+                yield memory.read(length)
+
+
+def test_no_byte_in_memory(sbx, lab, guarded, project):
+    """P3: searched from outside, in each process of the sandbox, while clients in Node.js and Python stand there that have
+    sent it and were told it back."""
+    for name, text in STAYING.items():
+        project.write(name, text)
+    script = f"echo $GH_TOKEN; node stay.js & {PYTHON} -I stay.py & wait"
+    process = sbx.start("run", *GITHUB, "--", "sh", "-c", script, env=TOKEN)
+    try:
+        procs.wait_until(lambda: all(project.exists(f"{name}.done") for name in STAYING), "the clients")
+        placeholder = process.stdout.readline().strip()
+        inside = [p.pid for p in procs.descendants(process.pid) if depth_of(p.pid) > depth_of("self")]
+        having = 0
+        for pid in inside:
+            before, held = b"", 0
+            for piece in memory_of(pid):
+                no_secret(before[-4096:] + piece)
+                before, held = piece, held + piece.count(placeholder)
+            having += held > 0
+        assert len(placeholder) == 40 and having >= 2 and len(inside) >= 4, (having, inside)
+    finally:
+        process.terminate()
+        out, err = process.communicate()
+    no_secret(out, err)
+    assert len(saw(lab, "api.github.com")) == 8
 
 
 def test_not_passed_by_other_means(sbx, lab, guarded, project):
