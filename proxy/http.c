@@ -207,6 +207,17 @@ void http_done(struct http *http)
     await_head(http);
 }
 
+void http_cut(struct http *http)
+{
+  struct verdict verdict = http->verdict;
+
+  verdict.reason = REASON_UPSTREAM_CLOSED;
+  http_record(http, &verdict);
+  sock_close(&http->origin, false);
+  sock_finish_mute(&http->conn->client);
+  http->state = HTTP_LINGER;
+}
+
 /* HEAD. */
 
 /* Judges a parsed request, whose head are the first len bytes of in, and sends it on its way. */

@@ -332,7 +332,7 @@ static bool read_response_head(struct http *http)
   if (r == -ENOBUFS)
     http_fail(http, REASON_LIMIT, "the proxy's memory is used up");
   else if (r < 0)
-    origin_lost(http, r == -ENODATA ? NULL : strerror(-r));
+    origin_lost(http, r == -ENODATA || r == -ECONNABORTED ? NULL : strerror(-r));
   else if (r > 0)
     note_activity(http);
   return r != 0;
@@ -388,6 +388,8 @@ static bool read_response_body(struct http *http)
     send_response_body(http, (struct span){ .ptr = proxy->scratch, .len = (size_t)n });
   else if (n == 0 && http->response_body.kind == HTTP_BODY_CLOSE)
     http_done(http);
+  else if (n == -ECONNABORTED && http->response_body.kind == HTTP_BODY_CLOSE)
+    http_cut(http);
   else
     http_fail(http, REASON_UPSTREAM_CLOSED, NULL);
   return true;

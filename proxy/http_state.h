@@ -122,6 +122,10 @@ void http_record(struct http *http, const struct verdict *verdict);
 /* The response is complete: next request, or end. */
 void http_done(struct http *http);
 
+/* The response has ended with TLS that was not: some servers never announce their end, and attackers cut. The client
+ * gets the same end, and judges it as it would without us. */
+void http_cut(struct http *http);
+
 /* Obeys the exchange's verdict. cause: of a refusal, or NULL. */
 void http_obey(struct http *http, const char *cause);
 

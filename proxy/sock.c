@@ -83,7 +83,7 @@ static ssize_t send_now(struct sock *sock, struct span bytes, bool more)
 /* Our last byte is out. */
 static void announce_end(struct sock *sock)
 {
-  int r = sock->layer ? sock->layer->finish(sock->layer_data) : 0;
+  int r = sock->layer && !sock->mute ? sock->layer->finish(sock->layer_data) : 0;
 
   if (r == -EAGAIN)
     return;
@@ -188,7 +188,7 @@ void sock_close(struct sock *sock, bool reset)
   if (reset)
     (void)setsockopt(sock->fd, SOL_SOCKET, SO_LINGER, &linger, sizeof linger);
   loop_io_free(&sock->io);
-  if (sock->layer && !reset && !sock->finished && !sock->error && sock_pending(sock) == 0)
+  if (sock->layer && !sock->mute && !reset && !sock->finished && !sock->error && sock_pending(sock) == 0)
     (void)sock->layer->finish(sock->layer_data);
   fd_close(&sock->fd);
   drop_queue(sock);
@@ -325,6 +325,12 @@ void sock_finish(struct sock *sock)
     return;
   push(sock);
   watch(sock);
+}
+
+void sock_finish_mute(struct sock *sock)
+{
+  sock->mute = true;
+  sock_finish(sock);
 }
 
 void sock_watch(struct sock *sock, bool reading)

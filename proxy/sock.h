@@ -5,7 +5,7 @@
  * never more than SOCK_QUEUE_MAX; the sum over all ends is bounded by a budget.
  *
  * A layer may stand between an end's owner and its socket: TLS (tls.h). The owner sees the same stream of bytes, and
- * the end that the peer has announced is the end of file; a socket that closes without is an error.
+ * the end that the peer has announced is the end of file; a socket that closes without is an error (ECONNABORTED).
  */
 #ifndef SBX_PROXY_SOCK_H
 #define SBX_PROXY_SOCK_H
@@ -31,7 +31,7 @@ void budget_give(struct budget *budget, size_t bytes);
 
 /* What the layer that data is does in place of recv(2), send(2) and shutdown(2). */
 struct sock_layer {
-  /* A count; of recv 0 at the announced end; -EAGAIN; or -errno. */
+  /* A count; of recv 0 at the announced end; -EAGAIN; -ECONNABORTED at an end that was not announced; or -errno. */
   ssize_t (*recv)(void *data, char *bytes, size_t size);
   ssize_t (*send)(void *data, struct span bytes); /* may have to be called with the same bytes again after -EAGAIN */
   /* Announces the end of our direction. 0, -EAGAIN or -errno. */
@@ -53,6 +53,7 @@ struct sock {
   bool eof; /* the peer has sent its last byte */
   bool finish; /* our last byte has been queued */
   bool finished; /* and our end been announced */
+  bool mute; /* it is not to be announced through the layer */
   bool reading; /* the owner waits for bytes */
   size_t bulk; /* how much a relay moves of it at once by splice(2); 0: little comes, and is copied */
   int error; /* the first error of the socket, as a positive errno */
@@ -104,6 +105,10 @@ ssize_t sock_splice_send(struct sock *sock, int pipe, size_t size);
 
 /* Ends our direction (FIN) once the queue is empty. */
 void sock_finish(struct sock *sock);
+
+/* The same, but through a layer our end is not announced, as another's was not whose bytes these were: how much a peer
+ * trusts in that is its own affair. */
+void sock_finish_mute(struct sock *sock);
 
 /* Bytes that wait in the queue. */
 size_t sock_pending(const struct sock *sock);

@@ -133,7 +133,8 @@ static BIO_METHOD *method_new(void)
 
 /* What a call of OpenSSL has come to. */
 
-/* -EAGAIN with what it waits for in *ret_waits; 0 at the announced end; -errno, and the end is broken. */
+/* -EAGAIN with what it waits for in *ret_waits; 0 at the announced end; -ECONNABORTED at another, or -errno, and the
+ * end is broken. */
 static int outcome(struct end *end, int r, unsigned *ret_waits)
 {
   *ret_waits = 0;
@@ -148,7 +149,7 @@ static int outcome(struct end *end, int r, unsigned *ret_waits)
     return 0;
   default:
     end->broken = true;
-    return end->error ? -end->error : end->cut ? -ECONNRESET : -EPROTO;
+    return end->error ? -end->error : end->cut ? -ECONNABORTED : -EPROTO;
   }
 }
 

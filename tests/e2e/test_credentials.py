@@ -116,6 +116,13 @@ def test_request_without_placeholder(sbx, lab, guarded):
     assert [r.get("authorization") for r in lab.requests] == [None]
 
 
+def test_origin_that_never_announces_its_end(sbx, lab, guarded):
+    """F78: many servers close without close_notify, and curl takes their answers, as it does without us."""
+    for options in (GITHUB, ["--allow", "api.github.com"]):
+        result = run(sbx, "curl -sS https://api.github.com/close/70000 | wc -c", *options)
+        assert result.ok().out == "70000\n" and result.err == "", result
+
+
 def test_two_credentials_in_one_request(sbx, lab, guarded, project):
     """F72: the second does not overwrite the first."""
     policy = project.policy("../two.json", credentials={

@@ -29,8 +29,12 @@ class Authority:
                        "authorityKeyIdentifier=keyid\nsubjectKeyIdentifier=hash\nkeyUsage=digitalSignature\n")
         openssl("req", "-new", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
                 "-subj", f"/CN={names[0][:60]}", "-keyout", f"{path}.key", "-out", f"{path}.csr")
-        openssl("x509", "-req", "-in", f"{path}.csr", "-CA", self.certificate, "-CAkey", self.key, "-CAcreateserial",
-                "-days", str(days), "-extfile", f"{path}.ext", "-out", f"{path}.crt")
+        sign = ["x509", "-req", "-in", f"{path}.csr", "-CA", self.certificate, "-CAkey", self.key, "-CAcreateserial",
+                "-extfile", f"{path}.ext", "-out", f"{path}.crt"]
+        try:
+            openssl(*sign, "-days", str(days))
+        except subprocess.CalledProcessError:  # from 3.5 on, for a negative number
+            openssl(*sign, "-not_before", "20200101000000Z", "-not_after", "20200102000000Z")
         with open(f"{path}.pem", "w") as out:
             for part in ("key", "crt"):
                 with open(f"{path}.{part}") as file:

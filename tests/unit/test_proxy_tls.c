@@ -93,8 +93,8 @@ static void test_truncated(void **state)
   turn(bench);
   shutdown(copy, SHUT_WR);
   RUN_UNTIL(bench, bench->server.end != -EAGAIN);
-  assert_int_equal(bench->server.end, -ECONNRESET);
-  assert_int_equal(bench->server.sock.error, ECONNRESET);
+  assert_int_equal(bench->server.end, -ECONNABORTED);
+  assert_int_equal(bench->server.sock.error, ECONNABORTED);
   assert_false(bench->server.sock.eof);
   assert_pattern(&bench->server, 1000);
   close(copy);
