@@ -11,6 +11,7 @@
 #include "policy/credential.h"
 
 #include "policy/credential_member.h"
+#include "policy/credential_tool.h"
 #include "policy/limits.h"
 #include "policy/rule.h"
 
@@ -105,7 +106,7 @@ static int check_whole(struct policy_credential *credential, struct err *err)
     return err_set(err, EINVAL,
                    "replaces a placeholder that stands nowhere; name a variable for it in \"env\" or a file in "
                    "\"file\", or write \"inject\": \"attach\"");
-  if (credential->source.kind == POLICY_SOURCE_EXEC && credential->source.timeout_ms == 0)
+  if (credential_tool_is_run(&credential->source) && credential->source.timeout_ms == 0)
     credential->source.timeout_ms = TIMEOUT_MS;
   return check_words(credential, err);
 }
@@ -178,6 +179,7 @@ static int read_option_source(struct span text, struct err *err, struct policy_s
   struct span rest = span_sub(text, colon + 1, text.len);
   mem_autofree char *word = mem_strndup(rest.ptr, rest.len);
   struct span part;
+  int r;
 
   if (!word)
     return OUT_OF_MEMORY(err);
@@ -193,7 +195,12 @@ static int read_option_source(struct span text, struct err *err, struct policy_s
     if (source->words.count > 0)
       return 0;
   }
-  return err_set(err, EINVAL, "not a source; write env:NAME, file:PATH or exec:COMMAND");
+  r = colon < text.len ? credential_tool_read_option(kind, rest, err, source) : -ENOENT;
+  if (r != -ENOENT)
+    return r;
+  return err_set(err, EINVAL,
+                 "not a source; write env:NAME, file:PATH, exec:COMMAND, secret-service:ATTRIBUTE=VALUE,..., "
+                 "op:REFERENCE or pass:NAME");
 }
 
 int credential_read_option(struct span text, struct err *err, struct policy_credential *ret_credential)

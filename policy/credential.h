@@ -36,7 +36,8 @@ int credential_read(const char *name, const struct doc *doc, struct err *err, st
 int credential_parse(const char *name, const char *text, struct err *err, struct policy_credential *ret_credential);
 
 /* Reads NAME[=SOURCE] of --credential: SOURCE is env:NAME (env:NAME,NAME... where a value is made of several),
- * file:PATH or exec:COMMAND (split at spaces, no quoting). Without SOURCE the preset's variables. */
+ * file:PATH, exec:COMMAND (split at spaces, no quoting), or one of credential_tool.h. Without SOURCE the preset's
+ * variables. */
 int credential_read_option(struct span text, struct err *err, struct policy_credential *ret_credential);
 
 /* Appends the entry as canonical JSON in one line, which credential_read() reads to an equal one. */

@@ -3,6 +3,7 @@
 #include "policy/credential_member.h"
 
 #include "base/num.h"
+#include "policy/credential_tool.h"
 #include "policy/limits.h"
 #include "policy/rule.h"
 #include "policy/value.h"
@@ -11,11 +12,7 @@
 
 #define OUT_OF_MEMORY(err) err_set((err), ENOMEM, "out of memory")
 
-/* A form that comes with a later version. */
-struct later {
-  const char *name;
-  const char *mend;
-};
+#define CREDENTIAL_KINDS "env, file, exec, secretService, op and pass"
 
 int credential_copy(const char *text, struct err *err, char **ret_copy)
 {
@@ -96,15 +93,27 @@ static int read_time(const struct doc *doc, struct err *err, uint64_t *ret_ms)
 
 static int read_source_member(const struct doc *doc, struct err *err, struct policy_source *source)
 {
-  static const struct later later[] = {
-    { "secretService", "write \"exec\": [\"secret-tool\", \"lookup\", \"ATTRIBUTE\", \"VALUE\"]" },
-    { "op", "write \"exec\": [\"op\", \"read\", \"REFERENCE\"]" },
-    { "pass", "write \"exec\": [\"pass\", \"show\", \"NAME\"]" },
-  };
   bool kind = strcmp(doc->name, "env") == 0 || strcmp(doc->name, "file") == 0 || strcmp(doc->name, "exec") == 0;
+  bool time = strcmp(doc->name, "timeout") == 0 || strcmp(doc->name, "ttl") == 0;
+  struct policy_source tool = { .kind = POLICY_SOURCE_ENV };
+  int r;
 
+  if (!kind && !time) {
+    r = credential_tool_read(doc, err, &tool);
+    if (r == 0 && source->words.count == 0) {
+      source->kind = tool.kind;
+      source->words = tool.words;
+      return 0;
+    }
+    strv_free(&tool.words);
+    if (r == -ENOENT)
+      return err_set(err, EINVAL, "unknown member; a source has one of " CREDENTIAL_KINDS ", and timeout and ttl");
+    if (r < 0)
+      return r;
+    kind = true;
+  }
   if (kind && source->words.count > 0)
-    return err_set(err, EINVAL, "another source; write one of env, file and exec");
+    return err_set(err, EINVAL, "another source; write one of " CREDENTIAL_KINDS);
   if (kind && doc->name[1] == 'x')
     return read_words(doc, err, source);
   if (kind && doc->name[1] == 'n' && doc->type == DOC_ARRAY)
@@ -115,12 +124,7 @@ static int read_source_member(const struct doc *doc, struct err *err, struct pol
     return credential_set_source(doc->name[0] == 'e' ? POLICY_SOURCE_ENV : POLICY_SOURCE_FILE, doc->text, err, source);
   if (strcmp(doc->name, "timeout") == 0)
     return read_time(doc, err, &source->timeout_ms);
-  if (strcmp(doc->name, "ttl") == 0)
-    return read_time(doc, err, &source->ttl_ms);
-  for (size_t i = 0; i < MEM_COUNT(later); i++)
-    if (strcmp(doc->name, later[i].name) == 0)
-      return err_set(err, EINVAL, "comes with a later version; %s", later[i].mend);
-  return err_set(err, EINVAL, "unknown member; a source has one of env, file and exec, and timeout and ttl");
+  return read_time(doc, err, &source->ttl_ms);
 }
 
 static int read_source(const struct doc *doc, struct err *err, struct policy_credential *credential)
@@ -141,9 +145,9 @@ static int read_source(const struct doc *doc, struct err *err, struct policy_cre
       return r;
   }
   if (source->words.count == 0)
-    return err_set(err, EINVAL, "names nothing; write one of env, file and exec");
-  if (source->timeout_ms > 0 && source->kind != POLICY_SOURCE_EXEC)
-    return err_set(err, EINVAL, "timeout: goes with exec; leave it out");
+    return err_set(err, EINVAL, "names nothing; write one of " CREDENTIAL_KINDS);
+  if (source->timeout_ms > 0 && !credential_tool_is_run(source))
+    return err_set(err, EINVAL, "timeout: goes with a program; leave it out");
   if (source->ttl_ms > 0 && source->kind == POLICY_SOURCE_ENV)
     return err_set(err, EINVAL, "ttl: a variable does not change; leave it out");
   return 0;

@@ -1,5 +1,7 @@
 #include "policy/credential.h"
 
+#include "policy/credential_tool.h"
+
 #include <inttypes.h>
 
 static const char *const inject_words[] = { [POLICY_INJECT_REPLACE] = "replace",
@@ -30,6 +32,10 @@ static void print_source(const struct policy_source *source, struct buf *out)
   if (source->kind == POLICY_SOURCE_EXEC) {
     buf_append_str(out, "{\"exec\": ");
     print_list(words, source->words.count, out);
+    print_time("timeout", source->timeout_ms, out);
+  } else if (credential_tool_is_run(source)) {
+    buf_append_byte(out, '{');
+    credential_tool_print(source, out);
     print_time("timeout", source->timeout_ms, out);
   } else {
     buf_append_str(out, source->kind == POLICY_SOURCE_ENV ? "{\"env\": " : "{\"file\": ");
@@ -100,6 +106,11 @@ void credential_print_source(const struct policy_source *source, struct buf *out
       buf_append_byte(out, ' ');
       buf_append_printable(out, span_of(source->words.items[i]));
     }
+    return;
+  case POLICY_SOURCE_SECRET_SERVICE:
+  case POLICY_SOURCE_OP:
+  case POLICY_SOURCE_PASS:
+    credential_tool_explain(source, out);
     return;
   }
   buf_append_printable(out, span_of(source->words.items[0]));

@@ -31,6 +31,7 @@
 /* Credentials. */
 #define LIMITS_CREDENTIALS 32 /* of one policy */
 #define LIMITS_CREDENTIAL_NAME_BYTES 64 /* its name, and that of its header, parameter or user */
+#define LIMITS_CREDENTIAL_ATTRIBUTES 16 /* of an item of the Secret Service */
 #define LIMITS_CREDENTIAL_HOSTS 64 /* that one is bound to */
 #define LIMITS_CREDENTIAL_ENV 16 /* variables that hold its placeholder */
 #define LIMITS_CREDENTIAL_FILES 8 /* files that are shown with its placeholder */

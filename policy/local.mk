@@ -7,6 +7,7 @@ libpolicy_a_SOURCES = \
   policy/credential_preset.c \
   policy/credential_word.c policy/credential_word.h \
   policy/credential_print.c \
+  policy/credential_tool.c policy/credential_tool.h \
   policy/credentials.c policy/credentials.h \
   policy/decide.c policy/decide.h \
   policy/doc.c policy/doc.h \

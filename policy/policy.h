@@ -117,12 +117,15 @@ enum policy_source_kind {
                       * hold the access key id, the secret key and the session token */
   POLICY_SOURCE_FILE, /* words: a path, absolute or "~/x"; white space at its end does not count */
   POLICY_SOURCE_EXEC, /* words: program and arguments; its output is the value, or JSON with "value" and "expires_at" */
+  POLICY_SOURCE_SECRET_SERVICE, /* words: attributes, each with its value after it; asked by secret-tool(1) */
+  POLICY_SOURCE_OP, /* words: a secret reference, "op://..."; asked by op(1) */
+  POLICY_SOURCE_PASS, /* words: the name of an entry, whose first line is the value; asked by pass(1) */
 };
 
 struct policy_source {
   enum policy_source_kind kind;
   struct strv words; /* at least one */
-  uint64_t timeout_ms; /* POLICY_SOURCE_EXEC: for the program */
+  uint64_t timeout_ms; /* for the program, where one is run */
   uint64_t ttl_ms; /* the value is asked for anew after so long; 0: it stays */
 };
 

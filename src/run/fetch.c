@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/num.h"
+#include "policy/credential_tool.h"
 #include "policy/limits.h"
 #include "run/fetch_keys.h"
 #include "sys/path.h"
@@ -189,11 +190,13 @@ int fetch_start(const struct policy_credential *credential, const struct policy 
 {
   const struct policy_source *source = &credential->source;
   struct fetch made = FETCH_INIT;
+  strv_autofree struct strv argv = STRV_INIT;
   mem_autofree char *program = NULL;
   fd_autoclose int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
   int out[2] = { -1, -1 };
   int errors[2] = { -1, -1 };
-  int r = find_program(policy, facts, source->words.items[0], err, &program);
+  int r = credential_tool_command(source, &argv) < 0 ? err_set(err, ENOMEM, "out of memory")
+                                                     : find_program(policy, facts, argv.items[0], err, &program);
 
   if (r == 0)
     r = secret_new(LIMITS_SECRET_OUTPUT_BYTES, err, &made.text);
@@ -205,7 +208,7 @@ int fetch_start(const struct policy_credential *credential, const struct policy 
     const struct spawn_fd fds[] = { { null, STDIN_FILENO }, { out[1], STDOUT_FILENO }, { errors[1], STDERR_FILENO } };
 
     r = spawn_program(&(struct spawn){ .program = program,
-                                       .argv = source->words.items,
+                                       .argv = argv.items,
                                        .envp = facts->environment.items,
                                        .fds = fds,
                                        .fd_count = MEM_COUNT(fds),
@@ -336,7 +339,11 @@ static int judge(const struct policy_credential *credential, const struct fetch 
     return err_set(err, EIO, "was killed by signal %d", WTERMSIG(fetch->status));
   if (WEXITSTATUS(fetch->status) != 0)
     return err_set(err, EIO, "ended with status %d", WEXITSTATUS(fetch->status));
-  if (credential->place != POLICY_PLACE_SIGV4 && text.len > 0 && text.ptr[0] == '{')
+  /* What pass keeps below a password is about it. */
+  if (credential->source.kind == POLICY_SOURCE_PASS)
+    text.len = span_find(text, '\n');
+  if (credential->source.kind == POLICY_SOURCE_EXEC && credential->place != POLICY_PLACE_SIGV4 && text.len > 0 &&
+      text.ptr[0] == '{')
     return read_json(text, err, value, ret_valid_ms);
   return take_text(credential, text, err, value, ret_valid_ms) < 0 ? err_wrap(err, "what it printed") : 0;
 }
@@ -344,13 +351,17 @@ static int judge(const struct policy_credential *credential, const struct fetch 
 int fetch_finish(const struct policy_credential *credential, struct fetch *fetch, struct err *err, struct secret *value,
                  uint64_t *ret_valid_ms)
 {
+  strv_autofree struct strv argv = STRV_INIT;
   int r;
 
   drain_output(fetch);
   drain_errors(fetch);
   r = judge(credential, fetch, err, value, ret_valid_ms);
   fetch_abort(fetch);
-  return r < 0 ? err_wrap(err, "the program %s", credential->source.words.items[0]) : 0;
+  if (r == 0)
+    return 0;
+  (void)credential_tool_command(&credential->source, &argv);
+  return err_wrap(err, "the program %s", argv.count > 0 ? argv.items[0] : "");
 }
 
 void fetch_abort(struct fetch *fetch)

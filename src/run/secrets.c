@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "policy/credential_tool.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -113,7 +114,7 @@ static void fetch(struct secrets *secrets, size_t index)
   secret_guard_process(true);
   secret_free(&entry->value);
   r = secret_new(LIMITS_SECRET_BYTES, &err, &entry->value);
-  if (r == 0 && credential->source.kind == POLICY_SOURCE_EXEC) {
+  if (r == 0 && credential_tool_is_run(&credential->source)) {
     r = fetch_start(credential, secrets->policy, secrets->facts, &err, &entry->fetch);
     if (r == 0)
       return;

@@ -105,6 +105,36 @@ def test_program_that_the_command_can_write(sbx, project):
     assert result.code == 1 and "stands where the command inside may write" in result.err, result
 
 
+TOOLS = {
+    "secret-service:service=gh,user=a b": ("secret-tool", ["lookup", "service", "gh", "user", "a b"]),
+    "op:op://vault/item/field": ("op", ["read", "--no-newline", "op://vault/item/field"]),
+    "pass:dev/github": ("pass", ["show", "dev/github"]),
+}
+
+
+@pytest.mark.parametrize("source", TOOLS)
+def test_tools(sbx, project, source):
+    """Run as a user would, and never the workspace's own; one that is not there is named."""
+    name, argv = TOOLS[source]
+    option = ["--credential", f"github={source}", "test", "github"]
+    project.write(f"bin/{name}", "#!/bin/sh\necho planted\n", 0o755)
+    env = {"PATH": f"{project.root}/bin:{project.home}/tools:{sbx.env['PATH']}"}
+    result = sbx("credential", *option, env=env)
+    assert result.code == 1 and f"the program {name} stands where the command inside may write" in result.err, result
+    result = sbx("credential", *option, env={"PATH": "/nowhere"})
+    assert result.code == 1 and f"the program {name} was not found; install it, or name another source" in result.err, result
+    project.write(f"../../tools/{name}", f"#!/bin/sh\nprintf '%s\\n' \"$@\" $(wc -c) > {project.home}/asked\nprintf '{VALUE}'\n", 0o755)
+    result = sbx("credential", *option, env=env).ok()
+    assert "begins as values of github do" in result.out and VALUE not in result.out
+    assert project.read("../../asked").splitlines() == [*argv, "0"]
+
+
+def test_tools_are_never_the_workspaces(sbx, project):
+    """P11: no source is taken from a file that the command can write, trusted or not."""
+    project.policy(credentials={"github": {"source": {"pass": "x"}}})
+    assert sbx("credential", "list").ok().out == ""
+
+
 def test_source_file_is_hidden(sbx, project):
     """Also where the command sees its directory."""
     path = project.write("token", VALUE)

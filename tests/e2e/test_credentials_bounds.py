@@ -161,6 +161,9 @@ SOURCES = {
     "exec with a NUL": ({"exec": ["printf", f"{SECRET}\\000x"]}, "control"),
     "exec of too much": ({"exec": ["head", "-c", "1000000", "/dev/zero"]}, "more than"),
     "exec of JSON without a value": ({"exec": ["echo", json.dumps({"token": SECRET})]}, "value"),
+    "pass that is not there": ({"pass": "lab"}, "the program pass was not found"),
+    "op that is not there": ({"op": "op://lab/key/it"}, "the program op was not found"),
+    "secret-tool that is not there": ({"secretService": {"a": "b"}}, "the program secret-tool was not found"),
     "file that is not there": ({"file": "~/.no-such-token"}, ".no-such-token"),
     "file that is empty": ({"file": "~/.empty"}, "empty"),
 }

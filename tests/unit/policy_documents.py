@@ -204,7 +204,11 @@ BOTH_REFUSE = [
     '{"credentials": {"github": {"source": {"env": "A B"}}}}',
     '{"credentials": {"github": {"source": {"file": "x"}}}}',
     '{"credentials": {"github": {"source": {"exec": []}}}}',
-    '{"credentials": {"github": {"source": {"op": "op://a/b/c"}}}}',
+    '{"credentials": {"github": {"source": {"op": "a/b/c"}}}}',
+    '{"credentials": {"github": {"source": {"pass": "-x"}}}}',
+    '{"credentials": {"github": {"source": {"secretService": {}}}}}',
+    '{"credentials": {"github": {"source": {"secretService": {"a": ""}}}}}',
+    '{"credentials": {"github": {"source": {"secretService": {"-a": "b"}}}}}',
     '{"credentials": {"github": {"source": {"exec": ["x"], "timeout": 0}}}}',
     '{"credentials": {"github": {"bind": []}}}',
     '{"credentials": {"github": {"bind": ["*"]}}}',
@@ -224,6 +228,8 @@ BOTH_REFUSE = [
 ]
 BOTH_ACCEPT = [
     "{}",
+    '{"credentials": {"github": {"source": {"op": "op://a/b/c"}}, "npm": {"source": {"pass": "a/b", "timeout": "2m"}}}}',
+    '{"credentials": {"github": {"source": {"secretService": {"service": "x", "user": "a b"}, "ttl": 60}}}}',
     '{"network": {"allow": [{"host": "a.test:80", "methods": ["GET", "PURGE"], "paths": ["/", "/a b/*", "/caf\\u00e9"]}]}}',
     '{"network": {"deny": [{"host": "*:80", "methods": ["POST"]}, {"host": "10.0.0.0/8:8080", "paths": ["/x"]}]}}',
     '{"$schema": "x"}',

@@ -136,6 +136,13 @@ static void put_sources(void **state)
   write_program(state, "work/bin/planted", "echo evil");
   write_program(state, "work/bin/both", "echo evil");
   write_program(state, "bin/both", "echo right");
+  write_program(state, "work/bin/pass", "echo evil");
+  write_program(state, "bin/secret-tool", "printf '<%s>' \"$@\"");
+  write_program(state, "bin/op", "[ \"$3\" = op://lines ] && printf 'hunter2\\nhunter3'; printf '<%s>' \"$@\"");
+  write_program(
+      state, "bin/pass",
+      "case $2 in json) echo '{\"value\": 1}';; nothing) printf '\\nhunter2\\n';; fails) echo hunter2; exit 2;; "
+      "hangs) sleep 60;; *) printf '<%s>' \"$@\"; wc -c; echo 'url: hunter2';; esac");
   write_program(state, "out/bin/planted-out", "echo evil");
   temp_link("../work/bin/planted", temp_path(state, "bin/linked"));
   assert_int_equal(truncate(temp_path(state, "home/token"), 13), 0);
@@ -193,6 +200,14 @@ static void test_sources(void **state)
     { "{\"exec\": [\"SELF/work/bin/planted\"]}", NULL, "stands where the command inside may write" },
     { "{\"exec\": [\"bin/give\"]}", NULL, "a relative path" },
     { "{\"exec\": [\"both\"]}", "right", NULL },
+    { "{\"secretService\": {\"service\": \"a b\", \"user\": \"me\"}}", "<lookup><service><a b><user><me>", NULL },
+    { "{\"op\": \"op://v/i/f\"}", "<read><--no-newline><op://v/i/f>", NULL },
+    { "{\"pass\": \"a/b\"}", "<show><a/b>0", NULL },
+    { "{\"pass\": \"json\"}", "{\"value\": 1}", NULL },
+    { "{\"pass\": \"nothing\"}", NULL, "the program pass: what it printed: is empty" },
+    { "{\"pass\": \"fails\"}", NULL, "the program pass: ended with status 2" },
+    { "{\"pass\": \"hangs\", \"timeout\": \"100ms\"}", NULL, "the program pass: did not end within 100 ms" },
+    { "{\"op\": \"op://lines\"}", NULL, "the program op: what it printed: has a line break" },
   };
 
   put_sources(state);
@@ -257,6 +272,44 @@ static void test_kept(void **state)
   assert_int_equal(count_runs(state), 2);
   close_scene(&scene);
   assert_int_equal(prctl(PR_GET_DUMPABLE), 1);
+}
+
+/* Every source that can change: kept; asked for anew when it was refused, and when its time is over. */
+static void test_changes(void **state)
+{
+  static const char *const sources[] = {
+    "{\"file\": \"~/now\", \"ttl\": 60}",
+    "{\"exec\": [\"now\"], \"ttl\": 60}",
+    "{\"secretService\": {\"a\": \"b\"}, \"ttl\": 60}",
+    "{\"op\": \"op://a\", \"ttl\": 60}",
+    "{\"pass\": \"a\", \"ttl\": 60}",
+  };
+  char script[4096];
+
+  snprintf(script, sizeof script, "cat %s", temp_path(state, "home/now"));
+  write_program(state, "bin/now", script);
+  write_program(state, "bin/secret-tool", script);
+  write_program(state, "bin/op", script);
+  write_program(state, "bin/pass", script);
+  for (size_t i = 0; i < MEM_COUNT(sources); i++) {
+    struct scene scene;
+
+    temp_put(temp_path(state, "home/now"), "first");
+    open_scene(&scene, state, sources[i]);
+    want(&scene, false);
+    got_value(&scene, sources[i], "first");
+    temp_put(temp_path(state, "home/now"), "second");
+    want(&scene, false);
+    got_value(&scene, sources[i], "first");
+    scene.secrets.entries[0].fetched_ns -= LIMITS_SECRET_FRESH_MS * UINT64_C(1000000);
+    want(&scene, true);
+    got_value(&scene, sources[i], "second");
+    temp_put(temp_path(state, "home/now"), "third");
+    scene.secrets.entries[0].until_ns = clock_mono_ns() - 1;
+    want(&scene, false);
+    got_value(&scene, sources[i], "third");
+    close_scene(&scene);
+  }
 }
 
 static void test_ttl(void **state)
@@ -385,6 +438,7 @@ int main(void)
   const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup_teardown(test_sources, temp_make, temp_remove),
     cmocka_unit_test_setup_teardown(test_kept, temp_make, temp_remove),
+    cmocka_unit_test_setup_teardown(test_changes, temp_make, temp_remove),
     cmocka_unit_test_setup_teardown(test_ttl, temp_make, temp_remove),
     cmocka_unit_test_setup_teardown(test_expiry, temp_make, temp_remove),
     cmocka_unit_test_setup_teardown(test_retry, temp_make, temp_remove),
