@@ -5,6 +5,7 @@
 #include "base/num.h"
 #include "policy/credential_tool.h"
 #include "policy/limits.h"
+#include "policy/reserved.h"
 #include "policy/rule.h"
 #include "policy/value.h"
 
@@ -242,6 +243,11 @@ int credential_add_env(const char *name, struct err *err, struct strv *env)
 
   if (r < 0)
     return r;
+  if (reserved_is_variable(span_of(name)))
+    return err_set(err, EINVAL,
+                   "%s is set by " SBX_NAME " itself, or decides what code programs run; name the variable that the "
+                   "login is read from",
+                   name);
   if (strv_contains(env, name))
     return err_set(err, EINVAL, "%s stands there twice; remove one", name);
   return strv_add(env, name) < 0 ? OUT_OF_MEMORY(err) : 0;

@@ -8,6 +8,7 @@ libpolicy_a_SOURCES = \
   policy/credential_word.c policy/credential_word.h \
   policy/credential_print.c \
   policy/credential_tool.c policy/credential_tool.h \
+  policy/reserved.c policy/reserved.h \
   policy/credentials.c policy/credentials.h \
   policy/decide.c policy/decide.h \
   policy/doc.c policy/doc.h \

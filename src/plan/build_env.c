@@ -109,6 +109,11 @@ static int set(struct plan *plan, const char *name, const char *value)
   return strv_addf(&plan->env, "%s=%s", name, value);
 }
 
+int build_set_variable(struct plan *plan, const char *name, const char *value)
+{
+  return set(plan, name, value);
+}
+
 static bool is_set(const struct plan *plan, struct span name)
 {
   for (size_t i = 0; i < plan->env.count; i++) {
@@ -278,6 +283,8 @@ int build_env(const struct policy *policy, const struct facts *facts, struct err
     r = set_trust(plan);
   if (r == 0)
     r = set_placeholders(policy, facts, plan);
+  if (r == 0 && plan->tls)
+    r = build_git(policy, plan);
   for (size_t i = 0; i < policy->env_set.count && r == 0; i++)
     r = set(plan, policy->env_set.items[i].name, policy->env_set.items[i].value);
   if (r == 0)

@@ -3,6 +3,7 @@ libplan_a_SOURCES = \
   src/plan/build.c src/plan/build.h \
   src/plan/build_copies.c \
   src/plan/build_env.c \
+  src/plan/build_git.c \
   src/plan/build_idle.c \
   src/plan/build_network.c \
   src/plan/build_publish.c \

@@ -48,6 +48,12 @@ int build_network(const struct policy *policy, struct err *err, struct plan *pla
 int build_publish(const struct policy *policy, struct err *err, struct plan *plan);
 int build_upstream(const struct policy *policy, const struct facts *facts, struct err *err, struct plan *plan);
 int build_env(const struct policy *policy, const struct facts *facts, struct err *err, struct plan *plan);
+
+/* Sets NAME=VALUE in the environment of the command, in place of an earlier value. 0 or -ENOMEM. */
+int build_set_variable(struct plan *plan, const char *name, const char *value);
+
+/* Tells git which login to use for the hosts of credentials of the preset github: see build_git.c. 0 or -ENOMEM. */
+int build_git(const struct policy *policy, struct plan *plan);
 int build_idle(const struct policy *policy, const struct facts *facts, struct err *err, struct plan *plan);
 
 #endif

@@ -81,16 +81,24 @@ def test_clients(sbx, lab, guarded, project, name, how):
 
 @HOW
 def test_git(sbx, lab, guarded, project, how):
-    """F73: git asks without a login first; clone and push answer the challenge."""
+    """F73: git asks without a login first; clone and push answer the challenge with the placeholder, whatever helper the
+    user's own configuration names."""
     name = os.urandom(4).hex()
-    script = (f"{HELPER} clone -q https://github.com/lab/repo.git clone && cd clone && git commit -q --allow-empty -m x && "
-              f"{HELPER} push origin HEAD:refs/heads/{name} 2>&1")
+    project.write("../../.gitconfig", "[credential]\n\thelper = !echo quit=1; exit 1 #\n[user]\n\tname = a\n\temail = a@b.test\n")
+    script = ("git clone -q https://github.com/lab/repo.git clone && cd clone && git commit -q --allow-empty -m x && "
+              f"git push origin HEAD:refs/heads/{name} 2>&1")
     result = run(sbx, script, *GITHUB, how=how)
     assert "new branch" in result.ok().out and result.messages == [], result
     assert len(saw(lab, "github.com")) >= 3
     without = [r for r in lab.requests if r.get("authorization") is None]
     assert without and all(r.sni == "github.com" for r in lab.requests)
     no_secret(result.out, result.err, *(open(path, "rb").read() for path in tree_files(project.root)))
+
+
+def test_git_with_a_helper_of_its_own(sbx, lab, guarded):
+    """On its command line, which comes last."""
+    result = run(sbx, f"{HELPER} clone -q https://github.com/lab/repo.git clone && ls -d clone", *GITHUB)
+    assert result.ok().out == "clone\n" and saw(lab, "github.com"), result
 
 
 def tree_files(top):

@@ -1,3 +1,4 @@
+#include "policy/reserved.h"
 #include "unit/facts_make.h"
 
 /* The command's environment for a caller's variables and a policy. */
@@ -172,6 +173,69 @@ static void test_credentials_without_proxy(void **state)
   }
 }
 
+/* No placeholder goes where sbx puts something else, and nowhere else is one refused. */
+static void test_reserved(void **state)
+{
+  static const char *const caller[] = { "PATH=/bin", NULL };
+  static const char *const free_names[] = { "GITHUB_TOKEN", "PATHS", "HTTP_PROXY_TOKEN", "LDAP_PASSWORD", "GIT_TOKEN" };
+  plan_autofree struct plan plan = PLAN_INIT;
+  struct err err = ERR_INIT;
+  char text[512];
+
+  (void)state;
+  build(caller, "{\"credentials\": {\"github\": {\"env\": \"X\"}}}", &plan);
+  assert_true(plan.env.count > 30);
+  for (size_t i = 0; i < plan.env.count; i++) {
+    struct span name = span_of(plan.env.items[i]);
+
+    name.len = span_find(name, '=');
+    if (!span_equal_str(name, "X"))
+      unit_assert_row(reserved_is_variable(name), plan.env.items[i], "could be taken");
+  }
+  assert_true(reserved_is_variable(SPAN("LD_PRELOAD")));
+  for (size_t i = 0; i < MEM_COUNT(free_names); i++)
+    assert_false(reserved_is_variable(span_of(free_names[i])));
+  for (const char *const *name = (const char *const[]){ "PATH", "HTTPS_PROXY", "LD_AUDIT", NULL }; *name; name++) {
+    struct make_layer layer = { LAYER_FILE, "/p.json", text };
+
+    snprintf(text, sizeof text, "{\"credentials\": {\"github\": {\"env\": [\"X\", \"%s\"]}}}", *name);
+    assert_int_equal(make_validate(&layer, 1, &err, NULL, NULL), -EINVAL);
+    assert_non_null(strstr(err.message, "credentials.github: env: "));
+    assert_non_null(strstr(err.message, " is set by sbx itself"));
+  }
+}
+
+/* git's helpers: behind what the caller's own variables say, for each host and port, and of the preset github alone. */
+static void test_git(void **state)
+{
+  static const char *const caller[] = { "PATH=/bin", "GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=a.b",
+                                        "GIT_CONFIG_VALUE_0=c", NULL };
+  static const char *const wanted[] = {
+    "GIT_CONFIG_COUNT=5",
+    "GIT_CONFIG_KEY_0=a.b",
+    "GIT_CONFIG_KEY_1=credential.https://git.test.helper",
+    "GIT_CONFIG_VALUE_1=",
+    "GIT_CONFIG_KEY_2=credential.https://git.test.helper",
+    "GIT_CONFIG_VALUE_2=!f() { test \"$1\" != get || printf 'username=x-access-token\\npassword=%s\\n' \"$T\"; }; f",
+    "GIT_CONFIG_KEY_4=credential.https://*.git.test:8443.helper",
+  };
+  plan_autofree struct plan plan = PLAN_INIT;
+  plan_autofree struct plan other = PLAN_INIT;
+
+  (void)state;
+  build(caller,
+        "{\"env\": {\"pass\": [\"GIT_CONFIG_*\"]}, \"credentials\": {\"mine\": {\"preset\": \"github\", \"env\": "
+        "\"T\", \"bind\": "
+        "[\"git.test\", \"*.git.test:8443\", \"192.0.2.1\"]}, \"npm\": {}}}",
+        &plan);
+  for (size_t i = 0; i < MEM_COUNT(wanted); i++)
+    unit_assert_row(strv_contains(&plan.env, wanted[i]), wanted[i], "missing");
+  assert_int_equal(count_of(&plan, "GIT_CONFIG_COUNT"), 1);
+  assert_int_equal(count_of(&plan, "GIT_CONFIG_KEY_5"), 0);
+  build((const char *const[]){ NULL }, "{\"credentials\": {\"npm\": {}}}", &other);
+  assert_int_equal(count_of(&other, "GIT_CONFIG_COUNT"), 0);
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
@@ -181,6 +245,8 @@ int main(void)
     cmocka_unit_test(test_policy_wins),
     cmocka_unit_test(test_proxy),
     cmocka_unit_test(test_no_path),
+    cmocka_unit_test(test_reserved),
+    cmocka_unit_test(test_git),
   };
 
   return cmocka_run_group_tests(tests, NULL, NULL);
