@@ -69,6 +69,7 @@ CHECKS = {
     "anyOf": lambda want, value, _: any(valid(part, value) for part in want),
     "items": lambda want, value, _: not isinstance(value, list) or all(valid(want, item) for item in value),
     "propertyNames": lambda want, value, _: not isinstance(value, dict) or all(valid(want, name) for name in value),
+    "minProperties": lambda want, value, _: not isinstance(value, dict) or len(value) >= want,
     "minItems": lambda want, value, _: not isinstance(value, list) or len(value) >= want,
     "maxItems": lambda want, value, _: not isinstance(value, list) or len(value) <= want,
     "required": lambda want, value, _: not isinstance(value, dict) or all(name in value for name in want),
