@@ -151,7 +151,7 @@ static int look_for(const struct stand_in *pairs, size_t count, struct span text
 
   buf_reserve(&tight, text.len);
   for (size_t i = 0; i < text.len; i++)
-    if (!memchr(" \t\r\n\\", text.ptr[i], 5))
+    if (text.ptr[i] == '\0' || !strchr(" \t\r\n\\", text.ptr[i]))
       buf_append_byte(&tight, text.ptr[i]);
   if (buf_error(&tight))
     return buf_error(&tight);

@@ -52,6 +52,12 @@ static int make_text(const struct run_request *request, const struct plan_op *op
   return r < 0 ? err_set_errno(err, -r, "isolation: %s (%s)", op->target, op->why) : 0;
 }
 
+static void move(struct late *from, struct late *to)
+{
+  *to = *from;
+  *from = (struct late)LATE_INIT;
+}
+
 int late_make(const struct run_request *request, struct span certificate, const struct secrets *secrets,
               struct err *err, struct late *ret_late)
 {
@@ -77,7 +83,6 @@ int late_make(const struct run_request *request, struct span certificate, const 
   }
   if (r < 0)
     return r;
-  *ret_late = late;
-  late = (struct late)LATE_INIT;
+  move(&late, ret_late);
   return 0;
 }
