@@ -197,6 +197,13 @@ void ask_interrupt(struct ask *ask)
   refuse_all(ask);
 }
 
+void ask_end(struct ask *ask)
+{
+  if (ask->setup->channel == ASK_TERMINAL)
+    ask->gone = true;
+  ask_interrupt(ask);
+}
+
 void ask_continued(struct ask *ask)
 {
   ask_terminal_again(&ask->terminal);

@@ -54,9 +54,12 @@ int ask_wait_ms(const struct ask *ask);
 void ask_read(struct ask *ask);
 void ask_expire(struct ask *ask);
 
-/* We were told to end, or by Ctrl-C to go on without an answer: what stands on the terminal is refused, and what waits
- * behind it goes unasked, since the command has to hear of it now. */
+/* Ctrl-C: we go on without an answer. What stands on the terminal is refused, and what waits behind it goes unasked,
+ * since the command has to hear of it now. */
 void ask_interrupt(struct ask *ask);
+/* We were told to end: the same, and nothing is put on the terminal any more. A question would hold the command, which
+ * has to end. */
+void ask_end(struct ask *ask);
 /* We were stopped and go on: what stands on the terminal is put again. */
 void ask_continued(struct ask *ask);
 /* A child of ours that is nobody else's was waited for. */

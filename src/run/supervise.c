@@ -135,8 +135,10 @@ static void handle_signal(struct state *state, const struct signalfd_siginfo *in
   }
   if (number == SIGPIPE)
     return;
-  if (number == SIGINT || number == SIGQUIT || number == SIGTERM || number == SIGHUP)
+  if (number == SIGINT || number == SIGQUIT)
     ask_interrupt(state->supervise->ask);
+  else if (number == SIGTERM || number == SIGHUP)
+    ask_end(state->supervise->ask);
   else if (number == SIGCONT)
     ask_continued(state->supervise->ask);
   if (!from_terminal && !from_inside)
@@ -193,7 +195,7 @@ static void keep_time(struct state *state)
   if (state->clock == SUPERVISE_RUNNING) {
     state->clock = SUPERVISE_TERMINATED;
     state->deadline_ns = clock_mono_ns() + UINT64_C(1000000) * SUPERVISE_GRACE_MS;
-    ask_interrupt(state->supervise->ask);
+    ask_end(state->supervise->ask);
     pass_on(state, SIGTERM);
     pass_on(state, SIGCONT);
   } else {

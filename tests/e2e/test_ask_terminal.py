@@ -258,6 +258,17 @@ def test_the_end_with_questions_that_wait(terminal, sbx, lab):
     assert term.wait() == 3 and lab.connections == []
 
 
+def test_the_end_without_further_questions(terminal, sbx, lab):
+    """Who is told to end asks no more: a question would hold the command, which has to end."""
+    term = terminal(sbx.program, "run", "--ask", "--", "sh", "-c",
+                    f"trap 'curl -sS http://evil.test/; echo terminated; exit 3' TERM; {GET} & wait")
+    term.expect(QUESTION)
+    ours, = [p for p in descendants() if p.name == "sbx"]
+    os.kill(ours.pid, signal.SIGTERM)
+    term.expect(r"evil\.test:80 is not allowed.*terminated")
+    assert term.wait() == 3 and lab.connections == []
+
+
 def test_a_pipeline_inside_whose_first_process_has_ended(terminal, sbx, lab):
     """The foreground is the sandbox's, though no process has its group's number any more."""
     term = terminal(sbx.program, "run", "--ask", "--", "bash", "--norc", "--noprofile", "-i")

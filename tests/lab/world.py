@@ -1,4 +1,6 @@
 """The names, addresses and servers that the tests know, on top of space.enter()."""
+import resource
+
 from lab import aws, ca, dns, guarded, origin, space
 
 PUBLIC = "192.0.2.10"
@@ -64,6 +66,9 @@ class World:
     """Zone, servers and records. One of them is alive for all tests of a session; forget() is called between them."""
 
     def __init__(self):
+        # The servers are this process: a connection of a flood is a descriptor here, and some users may have few.
+        hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
         self.zone = {}
         self.restore()
         self.dns = dns.Server(space.RESOLVERS, self.zone)
