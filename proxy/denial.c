@@ -4,8 +4,8 @@
 
 /* What a client wrote, cut to what a message needs. */
 #define TEXT_BYTES_MAX 256
-#define BODY_BYTES_MAX (16 * 1024)
-#define RETRY_SECONDS 5 /* a limit was reached: what was asked for may pass when others have ended */
+#define SENTENCE_BYTES_MAX 4096
+#define RETRY_SECONDS 5u /* a limit was reached: what was asked for may pass when others have ended */
 
 unsigned denial_status(const struct verdict *verdict)
 {
@@ -103,13 +103,20 @@ static void append_member(struct buf *out, const char *key, struct span text)
   buf_append_json(out, text);
 }
 
-static void append_body(const struct denial *denial, struct span sentence, struct buf *out)
+unsigned denial_retry_after(const struct denial *denial)
 {
+  return (denial->status ? denial->status : denial_status(&denial->verdict)) == 503 ? RETRY_SECONDS : 0;
+}
+
+void denial_body(const struct denial *denial, struct buf *out)
+{
+  buf_autofree struct buf sentence = BUF_INIT(SENTENCE_BYTES_MAX);
   buf_autofree struct buf fix = BUF_INIT(1024);
 
+  append_sentence(denial, &sentence);
   denial_fix(denial, &fix);
   buf_append_str(out, "{\"error\":");
-  buf_append_json(out, sentence);
+  buf_append_json(out, buf_span(&sentence));
   append_member(out, "host",
                 denial->host ? span_of(denial->host->name) : span_sub(denial->host_text, 0, TEXT_BYTES_MAX));
   buf_printf(out, ",\"port\":%u", denial->port);
@@ -125,17 +132,17 @@ static void append_body(const struct denial *denial, struct span sentence, struc
 
 void denial_render(const struct denial *denial, struct buf *out)
 {
-  buf_autofree struct buf sentence = BUF_INIT(4096);
-  buf_autofree struct buf body = BUF_INIT(BODY_BYTES_MAX);
+  buf_autofree struct buf sentence = BUF_INIT(SENTENCE_BYTES_MAX);
+  buf_autofree struct buf body = BUF_INIT(DENIAL_BODY_BYTES);
   unsigned status = denial->status ? denial->status : denial_status(&denial->verdict);
 
   append_sentence(denial, &sentence);
-  append_body(denial, buf_span(&sentence), &body);
+  denial_body(denial, &body);
   buf_printf(out, "HTTP/1.1 %u %s", status, status == 403 ? "Blocked by " SBX_NAME ": " : SBX_NAME ": ");
   buf_append(out, buf_span(&sentence));
   buf_printf(out, "\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n", body.len);
-  if (status == 503)
-    buf_printf(out, "Retry-After: %d\r\n", RETRY_SECONDS);
+  if (denial_retry_after(denial))
+    buf_printf(out, "Retry-After: %u\r\n", denial_retry_after(denial));
   buf_append_str(out, denial->close ? "Connection: close\r\n\r\n" : "\r\n");
   if (!denial->head_only)
     buf_append(out, buf_span(&body));

@@ -5,6 +5,8 @@
 #include "base/buf.h"
 #include "policy/decide.h"
 
+#define DENIAL_BODY_BYTES (16 * 1024) /* at most */
+
 struct denial {
   struct verdict verdict;
   const struct host *host; /* NULL when the request named none that parses */
@@ -21,6 +23,9 @@ struct denial {
 /* The status that goes with a reason: 400, 403, 431, 502, 503 or 504. */
 unsigned denial_status(const struct verdict *verdict);
 
+/* Seconds to wait before the next try, or 0 where that would not help. */
+unsigned denial_retry_after(const struct denial *denial);
+
 /* What the user can type to let the target pass, one line; "" where nothing helps. */
 void denial_fix(const struct denial *denial, struct buf *out);
 
@@ -28,8 +33,10 @@ void denial_fix(const struct denial *denial, struct buf *out);
  * itself. */
 void denial_request(const struct denial *denial, struct buf *out);
 
-/* Appends the whole response: a status line that tells, and a JSON body {error, host, port, reason, rule, fix}, and
- * method and path where the verdict is about them. */
+/* Appends the JSON body {error, host, port, reason, rule, fix}, and method and path where the verdict is about them. */
+void denial_body(const struct denial *denial, struct buf *out);
+
+/* Appends the whole response of HTTP/1: a status line that tells, and that body. */
 void denial_render(const struct denial *denial, struct buf *out);
 
 #endif

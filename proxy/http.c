@@ -30,6 +30,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "proxy/http_rewrite.h"
+#include "proxy/http_shared.h"
 #include "proxy/http_state.h"
 #include "proxy/notify.h"
 #include "proxy/stub.h"
@@ -122,12 +123,11 @@ static void await_head(struct http *http)
   loop_timer_set(http->conn->timer, http->in.len ? LIMITS_HEAD_MS : LIMITS_IDLE_MS);
 }
 
-/* Whether the summary of the run repeats it: of an answer to CONNECT programs show the status at most; and of a failure
- * that has to do with credentials the user should hear, whoever else does. */
-static bool is_repeated(const struct http *http, const struct verdict *verdict)
+/* Of a failure that has to do with credentials the user should hear. */
+bool http_shared_is_repeated(const struct verdict *verdict)
 {
-  return !verdict->allow || http->connect || reason_is_limit(verdict->reason) ||
-         verdict->reason == REASON_UPSTREAM_TLS || verdict->reason == REASON_CREDENTIAL_UNAVAILABLE;
+  return !verdict->allow || reason_is_limit(verdict->reason) || verdict->reason == REASON_UPSTREAM_TLS ||
+         verdict->reason == REASON_CREDENTIAL_UNAVAILABLE;
 }
 
 /* host_text: how the client spelled a target that does not parse. */
@@ -151,7 +151,8 @@ static void answer(struct http *http, const struct verdict *verdict, struct span
   int r;
 
   denial_render(&denial, &out);
-  if (is_repeated(http, verdict))
+  /* Of an answer to CONNECT programs show the status at most. */
+  if (http->connect || http_shared_is_repeated(verdict))
     notify_denied(http->proxy->notify, &denial);
   http_record(http, verdict);
   r = buf_error(&out) ? buf_error(&out) : sock_send(&http->conn->client, buf_span(&out), false);

@@ -7,6 +7,7 @@
  * connection to the same target is no new question; and it comes along with a connection that is allowed already
  * (http_fixed.h).
  */
+#include "proxy/http_shared.h"
 #include "proxy/http_state.h"
 
 static bool is_allowed_once(const struct http *http)
@@ -51,35 +52,44 @@ void http_judge(struct http *http)
 }
 
 /* A name that came along with an address: what stands for the address has to be kept as well. */
-static struct verdict judge_literal(const struct http *http, const struct addr *addr, const struct request *request)
+static struct verdict judge_literal(const struct policy *policy, const struct http_fixed *fixed,
+                                    const struct addr *addr, const struct request *request)
 {
-  const struct policy *policy = http->proxy->policy;
-  const struct http_fixed *fixed = &http->fixed;
   struct verdict target = fixed->once.allow ? fixed->once : decide_target(policy, &fixed->host, fixed->port);
 
   return decide_request_of(policy, &target, &fixed->host, addr, fixed->port, request);
 }
 
+struct verdict http_shared_judge(const struct policy *policy, const struct http_asked *asked,
+                                 const struct verdict *target, const struct addr *addr)
+{
+  const struct http_fixed *fixed = asked->fixed;
+  struct verdict literal = { .allow = true };
+  struct verdict verdict = decide_request_of(policy, target, asked->host, addr, asked->port, &asked->request);
+
+  if (fixed && fixed->host.kind == HOST_ADDR && asked->host->kind == HOST_NAME)
+    literal = judge_literal(policy, fixed, addr, &asked->request);
+  if (!verdict.allow)
+    return verdict;
+  if (!literal.allow)
+    return literal;
+  if (!verdict.request_rule)
+    verdict.request_rule = literal.request_rule;
+  if (verdict.request_rule && asked->hides)
+    return (struct verdict){ .reason = REASON_AMBIGUOUS_REQUEST, .rule = verdict.request_rule, .detail = asked->hides };
+  return verdict;
+}
+
 void http_judge_request(struct http *http, const struct addr *addr)
 {
-  struct request request = http_request_of(http);
-  struct verdict literal = { .allow = true };
+  struct http_asked asked = { .fixed = http->is_fixed ? &http->fixed : NULL,
+                              .host = &http->host,
+                              .port = http->port,
+                              .request = http_request_of(http),
+                              .hides = http->hides };
 
-  if (http->connect || !http->verdict.allow)
-    return;
-  http->verdict = decide_request_of(http->proxy->policy, &http->verdict, &http->host, addr, http->port, &request);
-  if (http->is_fixed && http->fixed.host.kind == HOST_ADDR && http->host.kind == HOST_NAME)
-    literal = judge_literal(http, addr, &request);
-  if (http->verdict.allow && !literal.allow)
-    http->verdict = literal;
-  if (!http->verdict.allow)
-    return;
-  if (!http->verdict.request_rule)
-    http->verdict.request_rule = literal.request_rule;
-  if (http->verdict.request_rule && http->hides)
-    http->verdict = (struct verdict){ .reason = REASON_AMBIGUOUS_REQUEST,
-                                      .rule = http->verdict.request_rule,
-                                      .detail = http->hides };
+  if (!http->connect && http->verdict.allow)
+    http->verdict = http_shared_judge(http->proxy->policy, &asked, &http->verdict, addr);
 }
 
 bool http_ask_step(struct http *http)

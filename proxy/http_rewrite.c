@@ -113,13 +113,14 @@ const char *http_rewrite_hides(const struct http_head *head)
   return NULL;
 }
 
+bool http_rewrite_is_hop(struct span name)
+{
+  return is_one_of(name, hop_fields, MEM_COUNT(hop_fields)) || span_equal_nocase(span_sub(name, 0, 6), SPAN("proxy-"));
+}
+
 static bool is_dropped(const struct http_head *head, struct span name)
 {
-  if (is_one_of(name, hop_fields, MEM_COUNT(hop_fields)))
-    return true;
-  if (span_equal_nocase(span_sub(name, 0, 6), SPAN("proxy-")))
-    return true;
-  return http_head_lists(head, "connection", name);
+  return http_rewrite_is_hop(name) || http_head_lists(head, "connection", name);
 }
 
 static void append_field(struct buf *out, struct span name, struct span value)
@@ -160,7 +161,6 @@ static void append_path(const struct http_head *head, const struct http_target *
   buf_append(out, target->path);
 }
 
-/* HOST, and PORT where it is not the scheme's. */
 static void append_authority(const struct http_target *target, struct buf *out)
 {
   bool v6 = target->host.kind == HOST_ADDR && target->host.addr.family == ADDR_V6;
@@ -179,11 +179,19 @@ static const struct http_field *signed_host(const struct http_head *head, const 
   return field && span_starts_with(field->value, SPAN("AWS4-")) ? http_head_find(head, "host", NULL) : NULL;
 }
 
-void http_rewrite_request(const struct http_head *head, const struct http_target *target, const struct upstream *parent,
-                          struct buf *out)
+void http_rewrite_authority(const struct http_head *head, const struct http_target *target, struct buf *out)
 {
   const struct http_field *host = signed_host(head, target);
 
+  if (host)
+    buf_append(out, host->value);
+  else
+    append_authority(target, out);
+}
+
+void http_rewrite_request(const struct http_head *head, const struct http_target *target, const struct upstream *parent,
+                          struct buf *out)
+{
   buf_append(out, head->method);
   buf_append_byte(out, ' ');
   if (parent) {
@@ -195,10 +203,7 @@ void http_rewrite_request(const struct http_head *head, const struct http_target
     append_path(head, target, out);
   /* A client of HTTP/1.0 could not read a chunked answer: its version is passed on. */
   buf_printf(out, " HTTP/1.%u\r\nHost: ", head->minor);
-  if (host)
-    buf_append(out, host->value);
-  else
-    append_authority(target, out);
+  http_rewrite_authority(head, target, out);
   buf_append_str(out, "\r\n");
   if (parent)
     parent_append_authorization(parent, out);

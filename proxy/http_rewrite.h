@@ -36,6 +36,12 @@ bool http_rewrite_is_reflected(const struct http_head *head);
  * or NULL. */
 const char *http_rewrite_hides(const struct http_head *head);
 
+/* Whether a field is for one hop alone, whatever Connection says. */
+bool http_rewrite_is_hop(struct span name);
+
+/* Appends what the request's Host becomes. */
+void http_rewrite_authority(const struct http_head *head, const struct http_target *target, struct buf *out);
+
 /* Appends the request for target: in origin-form; or, for a parent proxy, in absolute-form with its login. Look at
  * buf_error afterwards. */
 void http_rewrite_request(const struct http_head *head, const struct http_target *target, const struct upstream *parent,

@@ -13,55 +13,72 @@
  */
 #include "policy/decide.h"
 #include "proxy/http_rewrite.h"
+#include "proxy/http_shared.h"
 #include "proxy/http_state.h"
 #include "proxy/terminator.h"
 #include "proxy/values.h"
 
 #include <errno.h>
 
+void http_shared_look(const struct values *values, inject_set bound, const struct http_head *head,
+                      struct inject_look *ret_look, inject_set *ret_misused)
+{
+  const struct inject_secret *list;
+  size_t count;
+
+  *ret_look = (struct inject_look){ 0 };
+  *ret_misused = 0;
+  if (!values)
+    return;
+  list = values_list(values, &count);
+  if (inject_look(list, count, bound, head, ret_look) == INJECT_MISUSE)
+    *ret_misused = (inject_set)1 << ret_look->index;
+}
+
 void http_secret_look(struct http *http, const struct http_head *head)
 {
   const struct proxy *proxy = http->proxy;
-  const struct inject_secret *list;
   struct inject_look look;
-  size_t count;
 
-  http->misused = http->wanted = 0;
-  http->fault = NULL;
   http->renewed = false;
-  if (!proxy->values)
-    return;
-  list = values_list(proxy->values, &count);
   http->bound = http->fixed.tls ? decide_bound(proxy->policy, &http->host, http->port) : 0;
-  if (inject_look(list, count, http->bound, head, &look) == INJECT_MISUSE)
-    http->misused = (inject_set)1 << look.index;
+  http_shared_look(proxy->values, http->bound, head, &look, &http->misused);
   http->wanted = look.wanted;
   http->wants_body = look.body;
   http->fault = look.fault;
 }
 
-/* What is wrong, and what would mend it. */
+void http_shared_explain(const struct values *values, const struct http_misuse *misuse, struct buf *out_cause,
+                         struct buf *out_fix)
+{
+  buf_autofree struct buf name = BUF_INIT(256);
+
+  values_print(values, misuse->whose, &name);
+  if (misuse->fault) {
+    buf_printf(out_cause, "that of %s, %s", name.data, misuse->fault->cause);
+    buf_append_str(out_fix, misuse->fault->fix);
+  } else if (misuse->whose & misuse->bound) {
+    buf_printf(out_cause, "that of %s, in a part of the request that is not its place", name.data);
+    buf_printf(out_fix, "write the \"place\" of %s into the policy", name.data);
+  } else if (misuse->tls) {
+    buf_printf(out_cause, "that of %s, which is not bound to this host", name.data);
+    buf_printf(out_fix, "bind %s to this host in the policy, if its value may go there", name.data);
+  } else {
+    buf_printf(out_cause, "that of %s, in a request without TLS", name.data);
+    buf_append_str(out_fix, "use https://");
+  }
+}
+
 static void refuse_misuse(struct http *http)
 {
+  const struct http_misuse what = {
+    .whose = http->misused, .bound = http->bound, .tls = http->fixed.tls, .fault = http->fault
+  };
   struct verdict misuse = { .reason = http->fault ? REASON_CREDENTIAL_SIGNATURE : REASON_CREDENTIAL_MISUSE };
-  buf_autofree struct buf name = BUF_INIT(256);
   buf_autofree struct buf cause = BUF_INIT(512);
   buf_autofree struct buf fix = BUF_INIT(512);
 
-  values_print(http->proxy->values, http->misused, &name);
-  if (http->fault) {
-    buf_printf(&cause, "that of %s, %s", name.data, http->fault->cause);
-    buf_append_str(&fix, http->fault->fix);
-  } else if (http->misused & http->bound) {
-    buf_printf(&cause, "that of %s, in a part of the request that is not its place", name.data);
-    buf_printf(&fix, "write the \"place\" of %s into the policy", name.data);
-  } else if (http->fixed.tls) {
-    buf_printf(&cause, "that of %s, which is not bound to this host", name.data);
-    buf_printf(&fix, "bind %s to this host in the policy, if its value may go there", name.data);
-  } else {
-    buf_printf(&cause, "that of %s, in a request without TLS", name.data);
-    buf_append_str(&fix, "use https://");
-  }
+  http_shared_explain(http->proxy->values, &what, &cause, &fix);
   http->fix = fix.data;
   http_refuse(http, &misuse, 0, cause.data);
   http->fix = NULL;
@@ -136,7 +153,7 @@ static void refuse_signature(struct http *http, const char *cause)
 {
   static const struct verdict refused = { .reason = REASON_CREDENTIAL_SIGNATURE };
 
-  http->fix = "sign with both variables of the credential as they are inside, and change nothing of a signed request";
+  http->fix = HTTP_SIGN_FIX;
   http_refuse(http, &refused, 0, cause);
   http->fix = NULL;
 }
