@@ -57,6 +57,15 @@
 #define LIMITS_TLS_EXTENSIONS 128 /* extensions of one ClientHello */
 #define LIMITS_TLS_RECORD_BYTES 16384 /* of data in one record (RFC 8446, 5.1) */
 #define LIMITS_TLS_END_BYTES (32 * 1024) /* what one end of a terminated connection is taken to hold */
+#define LIMITS_H2_STREAMS 100 /* requests at once on a connection of HTTP/2 */
+#define LIMITS_H2_SESSION_BYTES (8 * 1024 * 1024) /* what nghttp2 holds for both ends of one */
+#define LIMITS_H2_WINDOW_BYTES \
+  (1024 * 1024) /* of a body's bytes that may be on their way, and wait, in one direction */
+#define LIMITS_H2_WIDE_STREAMS 4 /* bodies that may have so many at once; the others 64 KiB */
+#define LIMITS_H2_CONTINUATIONS 6 /* frames that go on with one header list */
+#define LIMITS_H2_IDLE_FRAMES 1000 /* in a second that bring nothing: pings, settings, empty ones */
+#define LIMITS_H2_RESETS 500 /* requests that the client takes back at once, */
+#define LIMITS_H2_RESET_EVERY_MS 20 /* and after them one in this time */
 #define LIMITS_DNS_QUERY_BYTES 4096 /* one query to the stub */
 #define LIMITS_DNS_UDP_BYTES 1232 /* one answer over UDP: passes every path unfragmented (DNS flag day 2020) */
 #define LIMITS_PARENT_BYTES (16 * 1024) /* a parent proxy's answer to CONNECT */

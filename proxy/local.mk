@@ -24,6 +24,7 @@ libproxy_a_SOURCES = \
   proxy/http_judge.c \
   proxy/http_head.c proxy/http_head.h \
   proxy/http_rewrite.c proxy/http_rewrite.h \
+  proxy/http_shared.h \
   proxy/http_target.c proxy/http_target.h \
   proxy/identity.c proxy/identity.h \
   proxy/inject.c proxy/inject.h \
@@ -59,11 +60,18 @@ libproxy_a_SOURCES = \
   proxy/tunnel.c proxy/tunnel.h \
   proxy/values.c proxy/values.h
 
-# What only sbx-proxy-tls has: a run without credentials does not load OpenSSL.
-libproxytls_a_CPPFLAGS = $(AM_CPPFLAGS) $(OPENSSL_CFLAGS)
+# What only sbx-proxy-tls has: a run without credentials does not load OpenSSL, nor nghttp2.
+libproxytls_a_CPPFLAGS = $(AM_CPPFLAGS) $(OPENSSL_CFLAGS) $(NGHTTP2_CFLAGS)
 libproxytls_a_SOURCES = \
   proxy/ca.c proxy/ca.h \
   proxy/digest.c proxy/digest.h \
+  proxy/h2.c proxy/h2.h proxy/h2_state.h \
+  proxy/h2_body.c \
+  proxy/h2_head.c proxy/h2_head.h \
+  proxy/h2_leg.c \
+  proxy/h2_mem.c proxy/h2_mem.h \
+  proxy/h2_response.c \
+  proxy/h2_stream.c \
   proxy/terminate.c \
   proxy/tls.c proxy/tls.h
 
@@ -73,4 +81,4 @@ pkglibexec_PROGRAMS += sbx-proxy sbx-proxy-tls
 sbx_proxy_SOURCES = proxy/main.c proxy/no_terminator.c
 sbx_proxy_LDADD = $(proxy_libs)
 sbx_proxy_tls_SOURCES = proxy/main.c
-sbx_proxy_tls_LDADD = libproxytls.a $(proxy_libs) $(OPENSSL_LIBS)
+sbx_proxy_tls_LDADD = libproxytls.a $(proxy_libs) $(OPENSSL_LIBS) $(NGHTTP2_LIBS)

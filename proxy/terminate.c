@@ -5,21 +5,26 @@
  *
  *   ORIGIN   handshake with the origin, whose certificate must be for the target    verified ──> CLIENT
  *                                                                                   not      ──> CLIENT, to be told so
- *   CLIENT   handshake with the client, which gets our certificate for the target   done     ──> the HTTP machine
+ *   CLIENT   handshake with the client, which gets our certificate for the target   done     ──> an HTTP machine
  *                                                                                   not      ──> the end
  *
- * The origin comes first: what it does not speak the client must not be offered, and nothing of a request may go to one
- * that is not verified. Where it is not, the client is told in HTTP, since an alert would not say why; nothing is sent
- * to the origin any more.
+ * The origin comes first: what it does not speak the client must not be answered, and nothing of a request may go to
+ * one that is not verified. Where it is not, the client is told in HTTP, since an alert would not say why; nothing is
+ * sent to the origin any more.
+ *
+ * ALPN (RFC 7301) is mirrored: the origin is offered what the client has offered of HTTP/1.1 and HTTP/2, in its order,
+ * and the client is answered what the origin has chosen. So both ends speak the same, and nothing is ever translated.
  *
  * Never is a connection passed on as it is where this fails (F81).
  */
 #include "base/log.h"
 #include "proxy/ca.h"
 #include "proxy/digest.h"
+#include "proxy/h2.h"
 #include "proxy/tell.h"
 #include "proxy/terminator.h"
 #include "proxy/tls.h"
+#include "proxy/tls_hello.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -38,6 +43,8 @@ struct terminate {
   struct sock origin;
   bool has_origin_done; /* CLIENT */
   struct buf hello; /* of the client; charged to the budget */
+  tls_protocols offered; /* by the client; 0: none */
+  tls_protocols chosen;
   bool told;
 };
 
@@ -86,7 +93,7 @@ static struct span data_certificate(const struct terminator_data *data)
 
 static int data_secure(struct terminator_data *data, struct sock *origin, const struct host *name)
 {
-  return tls_client(data->tls, origin, name);
+  return tls_client(data->tls, origin, name, TLS_HTTP_1_1);
 }
 
 static void record(struct terminate *terminate, const char *cause)
@@ -137,7 +144,7 @@ static void fail(struct terminate *terminate, enum reason reason, const char *ca
     conn_reset(conn);
 }
 
-/* Both ends, or the client's alone, to the HTTP machine. */
+/* Both ends, or the client's alone, to the HTTP machine of the protocol. */
 static void become_http(struct terminate *terminate)
 {
   const struct http_fixed *fixed = &terminate->start.fixed;
@@ -146,7 +153,10 @@ static void become_http(struct terminate *terminate)
   if (fixed->refused)
     terminate->told = true;
   record(terminate, NULL);
-  http_fixed_start(terminate->conn, fixed, fixed->refused ? NULL : &terminate->origin, SPAN(""));
+  if (terminate->chosen == TLS_HTTP_2)
+    h2_start(terminate->conn, fixed, fixed->refused ? NULL : &terminate->origin);
+  else
+    http_fixed_start(terminate->conn, fixed, fixed->refused ? NULL : &terminate->origin, SPAN(""));
   terminate_free(terminate);
 }
 
@@ -161,7 +171,7 @@ static bool greet_client(struct terminate *terminate)
   int r = ca_leaf(data->ca, &terminate->start.fixed.name, &err, &leaf);
 
   if (r == 0)
-    r = tls_server(data->tls, client, leaf, buf_span(&terminate->hello));
+    r = tls_server(data->tls, client, leaf, buf_span(&terminate->hello), terminate->chosen);
   drop_hello(terminate);
   if (r < 0) {
     fail(terminate, REASON_LIMIT, NULL, false);
@@ -189,6 +199,7 @@ static bool refuse_origin(struct terminate *terminate, const char *cause)
 {
   struct http_fixed *fixed = &terminate->start.fixed;
 
+  terminate->chosen = terminate->offered & TLS_HTTP_2_FIRST ? TLS_HTTP_2 : terminate->offered & TLS_HTTP_1_1;
   fixed->refused = true;
   fixed->refusal = terminate->start.verdict;
   fixed->refusal.reason = REASON_UPSTREAM_TLS;
@@ -205,7 +216,11 @@ static bool step_origin(struct terminate *terminate)
 
   if (r == 0)
     return false;
-  return r > 0 ? greet_client(terminate) : refuse_origin(terminate, err.message);
+  if (r < 0)
+    return refuse_origin(terminate, err.message);
+  if (terminate->offered)
+    terminate->chosen = tls_chosen(&terminate->origin);
+  return greet_client(terminate);
 }
 
 static void advance(void *data)
@@ -239,6 +254,28 @@ static bool keep_hello(struct terminate *terminate, struct span hello)
   return false;
 }
 
+/* What of HTTP the client offers. */
+static tls_protocols offer_of(struct span bytes)
+{
+  char scratch[LIMITS_TLS_HELLO_BYTES];
+  struct tls_hello_scan scan = { 0 };
+  struct tls_hello hello;
+  struct span name;
+  tls_protocols offered = 0;
+  size_t len;
+
+  if (tls_hello_scan(&scan, bytes, NULL, &len) != 1 ||
+      tls_hello_parse(span_sub(bytes, 0, len), scratch, NULL, &hello) < 0 || !hello.has_alpn)
+    return 0;
+  while (tls_hello_next_protocol(&hello.alpn, &name)) {
+    if (span_equal(name, SPAN("http/1.1")))
+      offered |= TLS_HTTP_1_1;
+    else if (span_equal(name, SPAN("h2")))
+      offered |= TLS_HTTP_2 | (offered ? 0 : TLS_HTTP_2_FIRST);
+  }
+  return offered;
+}
+
 static void start(struct conn *conn, const struct terminator_start *start, struct sock *origin, struct span hello)
 {
   struct terminate *terminate = mem_calloc(1, sizeof *terminate);
@@ -252,11 +289,13 @@ static void start(struct conn *conn, const struct terminator_start *start, struc
   terminate->proxy = conn->proxy;
   terminate->start = *start;
   terminate->hello = (struct buf)BUF_INIT(LIMITS_HTTP_HEAD_BYTES);
+  terminate->offered = offer_of(hello);
   sock_move(origin, advance, terminate, &terminate->origin);
   sock_own(&conn->client, advance, terminate);
   conn_serve(conn, &server, terminate);
   if (!keep_hello(terminate, hello) ||
-      tls_client(conn->proxy->terminator_data->tls, &terminate->origin, &start->fixed.name) < 0) {
+      tls_client(conn->proxy->terminator_data->tls, &terminate->origin, &start->fixed.name,
+                 terminate->offered ? terminate->offered : TLS_HTTP_1_1) < 0) {
     fail(terminate, REASON_LIMIT, NULL, false);
     return;
   }

@@ -36,6 +36,7 @@
 
 #define OWN_MESSAGES 8 /* of TLS, that one read goes on after */
 #define HTTP_1_1 "\x08http/1.1"
+#define HTTP_2 "\x02h2"
 
 struct tls {
   SSL_CTX *client;
@@ -50,6 +51,7 @@ struct end {
   struct buf first; /* what the peer has sent before TLS began */
   size_t given; /* of it */
   bool is_server;
+  tls_protocols protocol; /* is_server: what the client is answered */
   bool broken;
   bool unwritable; /* the socket takes nothing any more; what the peer has sent before can be read */
   bool cut; /* the socket has ended */
@@ -271,19 +273,45 @@ static int fail(struct err *err, const char *step)
   return err_set(err, EIO, "tls: %s failed", step);
 }
 
-/* A client that does not offer HTTP/1.1 would not understand what it got. */
-static int choose_protocol(SSL *ssl, const unsigned char **ret_name, unsigned char *ret_len,
-                           const unsigned char *offered, unsigned len, void *data)
+/* As ALPN has them on the wire. */
+static struct span names_of(tls_protocols protocols)
+{
+  switch (protocols) {
+  case TLS_HTTP_2:
+  case TLS_HTTP_2 | TLS_HTTP_2_FIRST:
+    return SPAN(HTTP_2);
+  case TLS_HTTP_1_1:
+    return SPAN(HTTP_1_1);
+  case TLS_HTTP_1_1 | TLS_HTTP_2:
+    return SPAN(HTTP_1_1 HTTP_2);
+  default:
+    return SPAN(HTTP_2 HTTP_1_1);
+  }
+}
+
+static bool select_of(struct span wanted, const unsigned char *offered, unsigned len, const unsigned char **ret_name,
+                      unsigned char *ret_len)
 {
   unsigned char *name = NULL;
 
-  (void)ssl;
-  (void)data;
-  if (SSL_select_next_proto(&name, ret_len, (const unsigned char *)HTTP_1_1, sizeof HTTP_1_1 - 1, offered, len) !=
+  if (SSL_select_next_proto(&name, ret_len, (const unsigned char *)wanted.ptr, (unsigned)wanted.len, offered, len) !=
       OPENSSL_NPN_NEGOTIATED)
-    return SSL_TLSEXT_ERR_ALERT_FATAL;
+    return false;
   *ret_name = name;
-  return SSL_TLSEXT_ERR_OK;
+  return true;
+}
+
+/* A client that offers protocols, and not what it would get, would not understand that. */
+static int choose_protocol(SSL *ssl, const unsigned char **ret_name, unsigned char *ret_len,
+                           const unsigned char *offered, unsigned len, void *data)
+{
+  const struct end *end = BIO_get_data(SSL_get_rbio(ssl));
+  struct span wanted = names_of(end->protocol ? end->protocol : TLS_HTTP_1_1 | TLS_HTTP_2);
+
+  (void)data;
+  if (!select_of(wanted, offered, len, ret_name, ret_len))
+    return SSL_TLSEXT_ERR_ALERT_FATAL;
+  return end->protocol ? SSL_TLSEXT_ERR_OK : SSL_TLSEXT_ERR_NOACK;
 }
 
 static bool set_up(SSL_CTX *context)
@@ -305,7 +333,7 @@ static SSL_CTX *client_new(void)
   SSL_CTX_set_verify(context, SSL_VERIFY_PEER, NULL);
   /* Who has put a company's own authority there means it, also where it is not a root. */
   X509_STORE_set_flags(SSL_CTX_get_cert_store(context), X509_V_FLAG_PARTIAL_CHAIN);
-  if (set_up(context) && SSL_CTX_set_alpn_protos(context, (const unsigned char *)HTTP_1_1, sizeof HTTP_1_1 - 1) == 0)
+  if (set_up(context))
     return context;
   SSL_CTX_free(context);
   return NULL;
@@ -444,8 +472,9 @@ static struct end *end_new(const struct tls *tls, SSL_CTX *context, const struct
   return NULL;
 }
 
-int tls_client(struct tls *tls, struct sock *sock, const struct host *host)
+int tls_client(struct tls *tls, struct sock *sock, const struct host *host, tls_protocols offered)
 {
+  struct span names = names_of(offered);
   struct end *end;
 
   if (!budget_take(sock->budget, LIMITS_TLS_END_BYTES))
@@ -455,7 +484,8 @@ int tls_client(struct tls *tls, struct sock *sock, const struct host *host)
     budget_give(sock->budget, LIMITS_TLS_END_BYTES);
     return -ENOMEM;
   }
-  if (!expect(end->ssl, host)) {
+  if (!expect(end->ssl, host) ||
+      SSL_set_alpn_protos(end->ssl, (const unsigned char *)names.ptr, (unsigned)names.len) != 0) {
     end_free(end);
     return -EIO;
   }
@@ -464,7 +494,7 @@ int tls_client(struct tls *tls, struct sock *sock, const struct host *host)
   return 0;
 }
 
-int tls_server(struct tls *tls, struct sock *sock, const struct ca_leaf *leaf, struct span first)
+int tls_server(struct tls *tls, struct sock *sock, const struct ca_leaf *leaf, struct span first, tls_protocols chosen)
 {
   struct end *end;
 
@@ -482,9 +512,22 @@ int tls_server(struct tls *tls, struct sock *sock, const struct ca_leaf *leaf, s
     return -EIO;
   }
   end->is_server = true;
+  end->protocol = chosen;
   SSL_set_accept_state(end->ssl);
   sock_set_layer(sock, &layer, end);
   return 0;
+}
+
+tls_protocols tls_chosen(const struct sock *sock)
+{
+  const struct end *end = sock->layer_data;
+  const unsigned char *name;
+  unsigned len;
+  struct span chosen;
+
+  SSL_get0_alpn_selected(end->ssl, &name, &len);
+  chosen = (struct span){ (const char *)name, len };
+  return span_equal(chosen, SPAN("h2")) ? TLS_HTTP_2 : span_equal(chosen, SPAN("http/1.1")) ? TLS_HTTP_1_1 : 0;
 }
 
 /* The handshake. */

@@ -1,8 +1,8 @@
 /* tls: TLS on one end of a connection (RFC 8446, RFC 5246), as a layer of its sock: towards an origin, which has to
  * prove who it is, and towards a client, which is shown a certificate of our own CA.
  *
- * TLS 1.2 and 1.3, HTTP/1.1 by ALPN; no renegotiation, no tickets, no early data. An end that was not announced
- * (close_notify) is an error of the sock, so that a stream that somebody has cut is never taken for a whole one.
+ * TLS 1.2 and 1.3; no renegotiation, no tickets, no early data. An end that was not announced (close_notify) is an
+ * error of the sock, so that a stream that somebody has cut is never taken for a whole one.
  */
 #ifndef SBX_PROXY_TLS_H
 #define SBX_PROXY_TLS_H
@@ -13,6 +13,12 @@
 
 /* What all connections share. */
 struct tls;
+
+/* Protocols that are offered or chosen (RFC 7301): a bit each. */
+typedef unsigned tls_protocols;
+#define TLS_HTTP_1_1 1u
+#define TLS_HTTP_2 2u
+#define TLS_HTTP_2_FIRST 4u /* of both: HTTP/2 is offered in front */
 
 /* Trusts nobody yet. 0, -ENOMEM or -EIO. */
 int tls_new(struct err *err, struct tls **ret_tls);
@@ -30,11 +36,15 @@ int tls_read_host(struct err *err, struct buf *out);
 /* Puts TLS on an open end of which nothing waits; tls_shake() then carries out the handshake. The end must be a sock
  * whose budget has LIMITS_TLS_END_BYTES left.
  * Client: host is what the origin's certificate must be for, as a whole name or address and by its subject alternative
- * names alone; and is the server name where it is a name.
- * Server: first is what the client has sent already, the beginning of its ClientHello; it is copied.
+ * names alone; and is the server name where it is a name. offered: one protocol at least.
+ * Server: first is what the client has sent already, the beginning of its ClientHello; it is copied. chosen: what the
+ * client is answered, which it must have offered; 0: nothing, where it has offered HTTP at all or no protocol.
  * 0, -ENOBUFS, -ENOMEM or -EIO; the end stays as it was then. */
-int tls_client(struct tls *tls, struct sock *sock, const struct host *host);
-int tls_server(struct tls *tls, struct sock *sock, const struct ca_leaf *leaf, struct span first);
+int tls_client(struct tls *tls, struct sock *sock, const struct host *host, tls_protocols offered);
+int tls_server(struct tls *tls, struct sock *sock, const struct ca_leaf *leaf, struct span first, tls_protocols chosen);
+
+/* What the peer of an end whose handshake is done has chosen; 0: nothing. */
+tls_protocols tls_chosen(const struct sock *sock);
 
 /* Goes on with the handshake; to be called again after each event of the sock, which is watched for what is needed.
  * 1: done; the sock can be read and written; 0: not yet; or why it failed:

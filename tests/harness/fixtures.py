@@ -12,7 +12,7 @@ import sys
 import pytest
 
 from harness import fail_once, procs, sbx as harness_sbx, term, tree
-from lab import aws as lab_aws, guarded as lab_guarded, services as lab_services, space, world as lab_world
+from lab import aws as lab_aws, guarded as lab_guarded, http2 as lab_http2, services as lab_services, space, world as lab_world
 
 TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 TEST_PATIENCE = 300  # seconds
@@ -91,6 +91,19 @@ def aws(world):
     """The lab's services that check signatures, with no record of what was before this test."""
     make_aws().forget()
     return make_aws()
+
+
+@functools.cache
+def make_http2():
+    return lab_http2.Http2(make_world())
+
+
+@pytest.fixture
+def http2(world):
+    """The lab's origins of HTTP/2, with no record of what was before this test."""
+    origins = make_http2()
+    origins.forget()
+    return origins
 
 
 @pytest.fixture(scope="session")

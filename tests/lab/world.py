@@ -49,6 +49,10 @@ PLACES = {
     "aliasprivate.test": ["CNAME private.test"],
     "mixed.test": ["10.0.0.1", PUBLIC],
     "upper.test": [PUBLIC],
+    "h2.test": ["192.0.2.70"],
+    "h2grpc.test": ["192.0.2.71"],
+    "h2tools.test": ["192.0.2.72"],
+    "h2untrusted.test": ["192.0.2.73"],
 }
 
 TLS_NAMES = ["origin.test", "www.origin.test", "other.test", "evil.test", "alias.test", "hostsfile.test",

@@ -29,7 +29,8 @@ LIBRARIES = {
 }
 
 # A library whose use is too much for one module, and the modules that share it.
-SHARED = {"OpenSSL": {"proxy/ca", "proxy/digest", "proxy/tls"}}
+SHARED = {"OpenSSL": {"proxy/ca", "proxy/digest", "proxy/tls"},
+          "nghttp2": {f"proxy/h2_{part}" for part in ("state", "leg", "head", "mem")}}
 
 # Below the engine's interface nobody else may know how a sandbox is made.
 ENGINE_WORDS = ("bwrap", "bubblewrap")

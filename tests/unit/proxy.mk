@@ -2,7 +2,7 @@
 unit_proxy_libs = libproxy.a libpolicy.a libsys.a libbase.a $(UV_LIBS) $(CARES_LIBS) $(SECCOMP_LIBS) $(JSONC_LIBS) \
   $(CMOCKA_LIBS)
 
-unit_tls_libs = libproxytls.a $(unit_proxy_libs) $(OPENSSL_LIBS)
+unit_tls_libs = libproxytls.a $(unit_proxy_libs) $(OPENSSL_LIBS) $(NGHTTP2_LIBS)
 
 EXTRA_DIST += tests/unit/inject_make.h tests/unit/tls_make.h tests/unit/tls_bench.h
 
@@ -121,6 +121,12 @@ TESTS += tests/unit/test_proxy_ca
 tests_unit_test_proxy_ca_SOURCES = tests/unit/test_proxy_ca.c
 tests_unit_test_proxy_ca_CPPFLAGS = $(unit_cppflags) $(OPENSSL_CFLAGS)
 tests_unit_test_proxy_ca_LDADD = $(unit_tls_libs)
+
+check_PROGRAMS += tests/unit/test_proxy_h2
+TESTS += tests/unit/test_proxy_h2
+tests_unit_test_proxy_h2_SOURCES = tests/unit/test_proxy_h2.c
+tests_unit_test_proxy_h2_CPPFLAGS = $(unit_cppflags) $(NGHTTP2_CFLAGS)
+tests_unit_test_proxy_h2_LDADD = $(unit_tls_libs)
 
 check_PROGRAMS += tests/unit/test_proxy_tls
 TESTS += tests/unit/test_proxy_tls

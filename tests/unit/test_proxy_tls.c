@@ -171,11 +171,47 @@ static void test_first_bytes(void **state)
   }
 }
 
+/* The server answers what it was told, whatever the order of the offer; one that the client has not offered ends the
+ * handshake. */
+static void test_protocols(void **state)
+{
+  const tls_protocols both = TLS_HTTP_1_1 | TLS_HTTP_2;
+  const struct {
+    tls_protocols offered, chosen;
+    bool good;
+  } rows[] = {
+    { TLS_HTTP_1_1, TLS_HTTP_1_1, true },
+    { TLS_HTTP_2 | TLS_HTTP_2_FIRST, TLS_HTTP_2, true },
+    { both | TLS_HTTP_2_FIRST, TLS_HTTP_1_1, true },
+    { both, TLS_HTTP_2, true },
+    { both, 0, true },
+    { TLS_HTTP_2 | TLS_HTTP_2_FIRST, 0, true },
+    { TLS_HTTP_1_1, TLS_HTTP_2, false },
+    { TLS_HTTP_2 | TLS_HTTP_2_FIRST, TLS_HTTP_1_1, false },
+  };
+  struct bench *bench = *state;
+
+  for (size_t i = 0; i < MEM_COUNT(rows); i++) {
+    bench->offered = rows[i].offered;
+    bench->chosen = rows[i].chosen;
+    connect_ends(bench, "api.test", "api.test");
+    RUN_UNTIL(bench, !bench->client.shaking && !bench->server.shaking);
+    if (bench->client.open != rows[i].good || bench->server.open != rows[i].good)
+      fail_msg("row %zu: %s %s", i, bench->client.err.message, bench->server.err.message);
+    if (rows[i].good) {
+      assert_int_equal(tls_chosen(&bench->client.sock), rows[i].chosen);
+      assert_int_equal(tls_chosen(&bench->server.sock), rows[i].chosen);
+    }
+    sock_close(&bench->client.sock, true);
+    sock_close(&bench->server.sock, true);
+  }
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
-    TEST(test_bulk),      TEST(test_back_pressure), TEST(test_read_in_pieces), TEST(test_half_close),
-    TEST(test_truncated), TEST(test_names),         TEST(test_distrust),       TEST(test_first_bytes),
+    TEST(test_bulk),  TEST(test_back_pressure), TEST(test_read_in_pieces), TEST(test_half_close), TEST(test_truncated),
+    TEST(test_names), TEST(test_distrust),      TEST(test_first_bytes),    TEST(test_protocols),
   };
 
   return cmocka_run_group_tests(tests, NULL, NULL);

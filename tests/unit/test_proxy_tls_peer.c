@@ -160,7 +160,7 @@ static void test_budget(void **state)
   make_pair(fds);
   side_open(bench, &bench->client, fds[0]);
   bench->budget.max = LIMITS_TLS_END_BYTES - 1;
-  assert_int_equal(tls_client(bench->tls, &bench->client.sock, &host), -ENOBUFS);
+  assert_int_equal(tls_client(bench->tls, &bench->client.sock, &host, TLS_HTTP_1_1), -ENOBUFS);
   assert_null(bench->client.sock.layer);
   close(fds[1]);
 }

@@ -36,6 +36,8 @@ struct bench {
   struct side client;
   struct side server;
   bool late;
+  tls_protocols offered;
+  tls_protocols chosen;
 };
 
 static inline char pattern(size_t at)
@@ -153,7 +155,7 @@ static inline void shake_as_client(struct bench *bench, const char *name)
 {
   struct host host = target(name);
 
-  assert_int_equal(tls_client(bench->tls, &bench->client.sock, &host), 0);
+  assert_int_equal(tls_client(bench->tls, &bench->client.sock, &host, bench->offered), 0);
   bench->client.shaking = true;
   on_ready(&bench->client);
 }
@@ -164,7 +166,7 @@ static inline void shake_as_server(struct bench *bench, const char *name, struct
   struct host host = target(name);
 
   assert_int_equal(ca_leaf(bench->ca, &host, NULL, &leaf), 0);
-  assert_int_equal(tls_server(bench->tls, &bench->server.sock, leaf, first), 0);
+  assert_int_equal(tls_server(bench->tls, &bench->server.sock, leaf, first, bench->chosen), 0);
   bench->server.shaking = true;
   on_ready(&bench->server);
 }
@@ -200,6 +202,7 @@ static inline int setup(void **state)
   struct policy_credential credential = { .bind = { .items = rules, .count = 2 } };
   struct err err = ERR_INIT;
 
+  bench->offered = bench->chosen = TLS_HTTP_1_1;
   assert_non_null(bench);
   policy.credentials = (struct policy_credentials){ .items = &credential, .count = 1 };
   bench->budget.max = (size_t)4 * BULK_BYTES;
