@@ -41,6 +41,9 @@ void h2_die(struct h2 *h2, uint32_t code)
     return;
   h2->dying = h2->closing = true;
   (void)nghttp2_session_terminate_session(h2->client.session, code);
+  /* Not before: some servers take GOAWAY for the end of what they were asked for, too. */
+  if (h2->origin.session && !h2->origin.lost)
+    (void)nghttp2_session_terminate_session(h2->origin.session, NGHTTP2_NO_ERROR);
   loop_timer_set(h2->conn->timer, LIMITS_HEAD_MS);
 }
 
@@ -51,8 +54,6 @@ void h2_close_gracefully(struct h2 *h2, uint32_t code)
   h2->closing = true;
   (void)nghttp2_submit_goaway(h2->client.session, NGHTTP2_FLAG_NONE,
                               nghttp2_session_get_last_proc_stream_id(h2->client.session), code, NULL, 0);
-  if (h2->origin.session && !h2->origin.lost)
-    (void)nghttp2_submit_goaway(h2->origin.session, NGHTTP2_FLAG_NONE, 0, NGHTTP2_NO_ERROR, NULL, 0);
 }
 
 void h2_origin_lost(struct h2 *h2, const char *cause)

@@ -154,7 +154,7 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
     leg->ready = true;
     break;
   case NGHTTP2_GOAWAY:
-    h2_close_gracefully(leg->h2, frame->goaway.error_code);
+    h2_close_gracefully(leg->h2, leg->is_origin ? frame->goaway.error_code : NGHTTP2_NO_ERROR);
     break;
   default:
     break;

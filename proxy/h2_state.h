@@ -132,7 +132,7 @@ uint64_t h2_now_ms(const struct h2 *h2);
 void h2_origin_lost(struct h2 *h2, const char *cause);
 /* Ends the client's leg with a last frame. */
 void h2_die(struct h2 *h2, uint32_t code);
-/* No new requests, on either leg. */
+/* No new requests: the client is told so, with that code. The origin is told at the end. */
 void h2_close_gracefully(struct h2 *h2, uint32_t code);
 
 /* h2_leg.c */
