@@ -270,7 +270,7 @@ BAD = {
     "signing what is not signed": ({"preset": "aws", "inject": "attach"}, "signed anew"),
     "several variables": ({"source": {"env": ["T", "U"]}, "env": "T", "bind": ["key.svc.test"]}, "several variables"),
     "a file inside": ({"source": {"env": "T"}, "file": "~/.config/gh/hosts.yml", "bind": ["key.svc.test"]}, "file"),
-    "a vault": ({"source": {"op": "op://a/b/c"}, "env": "T", "bind": ["key.svc.test"]}, "op"),
+    "a vault": ({"source": {"vault": "a/b/c"}, "env": "T", "bind": ["key.svc.test"]}, "vault"),
     "a keyring": ({"source": {"secret-service": {"a": "b"}}, "env": "T", "bind": ["key.svc.test"]}, "secret-service"),
 }
 
