@@ -16,7 +16,7 @@ static const char *const anthropic_source[] = { "ANTHROPIC_API_KEY", NULL };
 static const char *const anthropic_prefixes[] = { "sk-ant-api03-", NULL };
 
 static const char *const openai_hosts[] = { "api.openai.com", NULL };
-static const char *const openai_env[] = { "OPENAI_API_KEY", NULL };
+static const char *const openai_env[] = { "OPENAI_API_KEY", "CODEX_API_KEY", NULL }; /* SDKs; codex exec */
 static const char *const openai_source[] = { "OPENAI_API_KEY", NULL };
 static const char *const openai_prefixes[] = { "sk-", "sk-proj-", NULL };
 

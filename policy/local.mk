@@ -36,6 +36,8 @@ libpolicy_a_SOURCES = \
   policy/value.c policy/value.h
 
 policy_profiles = \
+  policy/profiles/claude.json \
+  policy/profiles/codex.json \
   policy/profiles/default.json \
   policy/profiles/git.json \
   policy/profiles/go.json \

@@ -30,7 +30,7 @@ _sbx_value()
     compopt -o filenames && mapfile -t COMPREPLY < <(compgen -f -- "$cur")
     ;;
   --profile)
-    mapfile -t COMPREPLY < <(compgen -W 'default strict offline git node python rust go' -- "$cur")
+    mapfile -t COMPREPLY < <(compgen -W 'default strict offline git node python rust go claude codex' -- "$cur")
     ;;
   --credential) mapfile -t COMPREPLY < <(compgen -W 'github anthropic openai npm pypi gcp' -- "$cur") ;;
   --network) mapfile -t COMPREPLY < <(compgen -W 'proxy none host' -- "$cur") ;;

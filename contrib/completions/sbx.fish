@@ -19,7 +19,7 @@ complete -c sbx -n "not __fish_seen_subcommand_from $commands" -a trust -d 'Acce
 complete -c sbx -n "not __fish_seen_subcommand_from $commands" -a init -d 'Write a first policy'
 
 complete -c sbx -n "$policy" -l policy -r -F -d 'Add a policy file'
-complete -c sbx -n "$policy" -l profile -x -a 'default strict offline git node python rust go' -d 'Add a profile'
+complete -c sbx -n "$policy" -l profile -x -a 'default strict offline git node python rust go claude codex' -d 'Add a profile'
 complete -c sbx -n "$policy" -l workspace -x -a '(__fish_complete_directories)' -d 'Choose the workspace'
 complete -c sbx -n "$policy" -l allow -x -a '(__fish_print_hostnames)' -d 'Allow connections to a host'
 complete -c sbx -n "$policy" -l deny -x -a '(__fish_print_hostnames)' -d 'Refuse connections to a host'

@@ -45,10 +45,13 @@ const char *const *view_home_tools(void)
     ".gitconfig",
     ".local/bin",
     ".local/lib",
+    ".local/share/claude/versions", /* Claude Code's own installer */
     ".local/share/mise",
     ".local/share/pipx",
     ".local/share/uv",
     ".nix-profile",
+    ".npm-global/bin", /* not etc, which may hold a login */
+    ".npm-global/lib",
     ".nvm",
     ".pyenv",
     ".rbenv",

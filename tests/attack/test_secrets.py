@@ -19,8 +19,10 @@ SECRETS = [".ssh/id_ed25519", ".ssh/config", ".gnupg/secring.gpg", ".aws/credent
            ".config/gcloud/credentials.db", ".config/git/credentials", ".config/google-chrome/Default/Cookies",
            ".config/chromium/Default/Cookies", ".config/op/config", ".config/rclone/rclone.conf", ".config/sops/age/keys.txt",
            ".dotnet/corefx/cryptography/x509stores/my/x.pfx", ".local/share/keyrings/login.keyring",
-           ".local/share/uv/credentials/token", ".bash_history", ".zsh_history", ".python_history", ".psql_history"]
-SHOWN = [".cargo/bin/cargo", ".dotnet/dotnet", ".config/git/ignore", ".local/share/uv/tools/x", ".local/bin/tool"]
+           ".local/share/uv/credentials/token", ".bash_history", ".zsh_history", ".python_history", ".psql_history",
+           ".claude/.credentials.json", ".codex/auth.json", ".npm-global/etc/npmrc"]
+SHOWN = [".cargo/bin/cargo", ".dotnet/dotnet", ".config/git/ignore", ".local/share/uv/tools/x", ".local/bin/tool",
+         ".local/share/claude/versions/2.0.0", ".npm-global/bin/tool", ".npm-global/lib/node_modules/x/cli.js"]
 PRIVATE = ["secret.txt", "Documents/letter", ".config/tool/token", "src/other/.env", ".local/state/token", "bin/deploy-key"]
 
 SEARCH = """

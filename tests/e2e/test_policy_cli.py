@@ -100,7 +100,7 @@ def test_init_suits_the_project(sbx, project, marker, profile):
     assert f'"{profile}"' in project.read(".sbx.json")
 
 
-@pytest.mark.parametrize("profile", ["default", "strict", "offline", "git", "node", "python", "rust", "go"])
+@pytest.mark.parametrize("profile", ["default", "strict", "offline", "git", "node", "python", "rust", "go", "claude", "codex"])
 def test_profiles_run(sbx, profile):
     assert sbx.run("--profile", profile, "--", "echo", "fine").ok().out == "fine\n"
 

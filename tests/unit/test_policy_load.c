@@ -56,7 +56,7 @@ static void test_refused(void **state)
     { "{\"extends\": \"node\"}", "/p.json:1: extends: not a list" },
     { "{\"extends\": [1]}", "/p.json:1: extends: not a string" },
     { "{\"extends\":\n[\"git\", \"nod\"]}",
-      "/p.json:2: extends[1]: no profile \"nod\"; the profiles are default, git, go" },
+      "/p.json:2: extends[1]: no profile \"nod\"; the profiles are claude, codex, default, git, go" },
     { "{\"extends\": [\"../x\"]}", "/p.json:1: extends[0]: no profile" },
     { "{\"network\": {}, \"network\": {}}", "/p.json:1: \"network\" stands twice" },
     { "{\"network\": {\"allow\": [], \"allow\": [\"*\"]}}", "/p.json:1: \"allow\" stands twice" },
@@ -113,8 +113,8 @@ static void test_unknown_profile(void **state)
   (void)state;
   assert_int_equal(layers_add_profile(layers, "nod", &err), -ENOENT);
   assert_string_equal(err.message,
-                      "no profile \"nod\"; the profiles are default, git, go, node, offline, python, rust, "
-                      "strict");
+                      "no profile \"nod\"; the profiles are claude, codex, default, git, go, node, offline, python, "
+                      "rust, strict");
   assert_int_equal(layers_add_profile(layers, "", &err), -ENOENT);
   assert_int_equal(layers_add_option(layers, "extends", "nod", "--profile", &err), -ENOENT);
 }

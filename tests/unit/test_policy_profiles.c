@@ -18,7 +18,8 @@ static void test_every_profile_loads(void **state)
 
 static void test_the_set_of_profiles(void **state)
 {
-  static const char *const wanted[] = { "default", "git", "go", "node", "offline", "python", "rust", "strict" };
+  static const char *const wanted[] = { "claude", "codex",   "default", "git",  "go",
+                                        "node",   "offline", "python",  "rust", "strict" };
   const char *const *names = profile_names();
 
   (void)state;
@@ -45,8 +46,8 @@ static void test_profiles_are_modest(void **state)
     unit_assert_row(policy->network != POLICY_NETWORK_HOST, *name, "the host's network");
     unit_assert_row(policy->home != POLICY_HOME_HOST, *name, "the host's home");
     unit_assert_row(policy->unprotect.count + policy->write.count + policy->unix_sockets.count == 0, *name, "paths");
-    unit_assert_row(policy->forward.count + policy->publish.count + policy->env_set.count == 0, *name,
-                    "ports or values");
+    unit_assert_row(policy->forward.count + policy->publish.count == 0, *name, "ports");
+    unit_assert_row(policy->env_set.count == (strcmp(*name, "claude") == 0 ? 2 : 0), *name, "values");
     unit_assert_row(!policy->nesting && !policy->foreign && !policy->audit_file, *name, "system calls or audit");
     policy_free(policy);
   }
