@@ -1,7 +1,5 @@
 """Credentials (P3, F70 to F75): programs work with a placeholder, the service sees the secret, and inside there is no byte
 of it. The presets are used as they are: the lab has github.com and its like."""
-import array
-import itertools
 import json
 import os
 
@@ -9,7 +7,7 @@ import pytest
 
 from harness import procs
 from harness.sbx import PYTHON
-from harness.secrets import no_secret, nobody_saw, saw
+from harness.secrets import memory_of, no_secret, nobody_saw, processes_inside, saw
 from lab.guarded import OTHER_SECRET, SECRET, digest, forms
 
 GITHUB = ["--credential", "github=env:GH_TOKEN"]
@@ -330,35 +328,6 @@ signal.pause()
 }
 
 
-def depth_of(pid):
-    """In how many pid namespaces a process has a number."""
-    with open(f"/proc/{pid}/status") as file:
-        return next(len(line.split()) for line in file if line.startswith("NSpid:"))
-
-
-def pages_of(pagemap, low, high):
-    """The runs of pages in a range that are there (present or swapped out, pagemap in proc(5)): what was reserved only is
-    large."""
-    page = os.sysconf("SC_PAGESIZE")
-    pagemap.seek(low // page * 8)
-    there = [entry >> 62 != 0 for entry in array.array("Q", pagemap.read((high - low) // page * 8))]
-    for is_there, run in itertools.groupby(enumerate(there), key=lambda entry: entry[1]):
-        numbers = [number for number, _ in run]
-        if is_there:
-            yield low + numbers[0] * page, len(numbers) * page
-
-
-def memory_of(pid):
-    """What a process has written in its memory, in pieces. The rest is files, which are searched as such."""
-    with open(f"/proc/{pid}/maps") as maps, open(f"/proc/{pid}/mem", "rb", 0) as memory, \
-            open(f"/proc/{pid}/pagemap", "rb", 0) as pagemap:
-        for line in maps:
-            low, high = (int(n, 16) for n in line.split()[0].split("-"))
-            for start, length in pages_of(pagemap, low, high) if "rw" in line.split()[1] else ():
-                memory.seek(start)
-                yield memory.read(length)
-
-
 def test_no_byte_in_memory(sbx, lab, guarded, project):
     """P3: searched from outside, in each process of the sandbox, while clients in Node.js and Python stand there that have
     sent it and were told it back."""
@@ -369,7 +338,7 @@ def test_no_byte_in_memory(sbx, lab, guarded, project):
     try:
         procs.wait_until(lambda: all(project.exists(f"{name}.done") for name in STAYING), "the clients")
         placeholder = process.stdout.readline().strip()
-        inside = [p.pid for p in procs.descendants(process.pid) if depth_of(p.pid) > depth_of("self")]
+        inside = processes_inside(process.pid)
         having = 0
         for pid in inside:
             before, held = b"", 0

@@ -24,12 +24,15 @@ numbers = itertools.count(1)
 def pytest_configure(config):
     config.addinivalue_line("markers", "root: is about a run started by root; left out for a plain user")
     config.addinivalue_line("markers", "user: is about a run started by a plain user; left out for root")
+    config.addinivalue_line("markers", "agents: needs coding agents; left out where run-suite could not get them")
 
 
 def pytest_collection_modifyitems(config, items):
     """Tests of the other kind of user are left out, not skipped: a skip would look like a test that could not run."""
     unwanted = "user" if os.geteuid() == 0 else "root"
-    left_out = [item for item in items if item.get_closest_marker(unwanted)]
+    agents = os.path.isdir(f"{space.BASE}/agents")
+    left_out = [item for item in items if item.get_closest_marker(unwanted) or
+                (item.get_closest_marker("agents") and not agents)]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in left_out]

@@ -5,7 +5,7 @@ presets work as they are, and some with certificates that nobody should believe.
     api.github.com      the pages below; and the same at the other services and at key.svc.test
     signed.svc.test     storage: 200 for a signed URL without any other login, 400 for one with
 
-What an API's pages do:
+What an API's pages do, beside what coding agents ask (agents.py):
 
     /check              200 for a request with the secret, 401 with a challenge for one without
     /reflect            what it got for Authorization, and the secret, in header fields and in the phrase in every form
@@ -21,11 +21,11 @@ import os
 import time
 import urllib.parse
 
-from lab import ca, origin, registry, space
+from lab import agents, ca, origin, registry, space
 
 ADDRESSES = {
     "github.com": "192.0.2.50", "api.github.com": "192.0.2.51", "uploads.github.com": "192.0.2.52",
-    "api.anthropic.com": "192.0.2.53", "api.openai.com": "192.0.2.54",
+    "api.anthropic.com": "192.0.2.53", "api.openai.com": "192.0.2.54", "chatgpt.com": "192.0.2.55",
     "untrusted.test": "192.0.2.61", "expired.test": "192.0.2.62", "wrongname.test": "192.0.2.63",
 }
 SERVICES = [name for name in ADDRESSES if name.endswith(".com")]
@@ -151,6 +151,7 @@ class Guarded:
         servers.sites.update({name: api for name in [*SERVICES, "key.svc.test"]})
         servers.sites["github.com"] = challenged(registry.git(self.directory, environment))
         servers.sites["signed.svc.test"] = signed
+        self.agents = agents.Agents(world, is_known)
         certificate = world.authority.issue("services", SERVICES)
         for name in SERVICES:
             servers.placed[(ADDRESSES[name], 443)] = servers.tls(certificate)

@@ -3,15 +3,13 @@ with the registries, at the names *.svc.test.
 
 PostgreSQL and Redis are as much of the protocol as psql(1) and redis-cli(1) need for one question; SSH is sshd(8).
 """
-import base64
-import hashlib
 import os
 import pwd
 import ssl
 import struct
 import subprocess
 
-from lab import registry, space
+from lab import registry, space, websocket
 
 ADDRESSES = ("192.0.2.40", "2001:db8::40")
 HOSTS = {name: f"{name}.svc.test" for name in ("pypi", "npm", "crates", "apt", "git", "ws", "db", "redis", "ssh")}
@@ -77,18 +75,11 @@ def redis(stream):
             stream.sendall(b"-ERR unknown command\r\n")
 
 
-def websocket(connection, request):
-    """RFC 6455: each short message comes back."""
-    key = (request.get("sec-websocket-key") or "") + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
-    accept = base64.b64encode(hashlib.sha1(key.encode()).digest())
-    connection.send(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-                    b"Sec-WebSocket-Accept: " + accept + b"\r\n\r\n")
-    while len(head := connection.exactly(2)) == 2:
-        length = head[1] & 0x7f  # the longer forms are not for this server
-        mask, data = connection.exactly(4), connection.exactly(length)
-        connection.send(bytes([head[0], length]) + bytes(b ^ mask[n % 4] for n, b in enumerate(data)))
-        if head[0] & 0xf == 8:
-            return False
+def echo_messages(connection, request):
+    """Each message comes back."""
+    websocket.accept(connection, request)
+    while (message := websocket.read(connection)) is not None:
+        websocket.send(connection, message)
     return False
 
 
@@ -147,7 +138,7 @@ class Services:
             HOSTS["crates"]: registry.files(registry.crates(HOSTS["crates"])),
             HOSTS["apt"]: registry.files(registry.apt()),
             HOSTS["git"]: registry.git(directory, environment),
-            HOSTS["ws"]: websocket,
+            HOSTS["ws"]: echo_messages,
         })
         self.ssh = Ssh(f"{directory}/ssh", os.geteuid())
         registry.make_repository(f"{self.ssh.directory}/repo.git", environment)

@@ -116,15 +116,18 @@ def set_up_network():
         file.write("0")
 
 
-def mount_scratch(needed, copies):
-    """BASE on a tmpfs with the copies in it; then tmpfs over the temporary trees that hold nothing of needed."""
+def mount_scratch(needed, copies, binds):
+    """BASE on a tmpfs with the copies in it, and what is bound; then tmpfs over the temporary trees that hold nothing of needed."""
     root = os.path.dirname(BASE)
     staged = {name: os.path.realpath(path) for name, path in copies.items()}
-    for path in [*needed, *staged.values()]:
+    for path in [*needed, *staged.values(), *binds.values()]:
         if is_below(os.path.realpath(path), root):
             raise SystemExit(f"lab: {path} lies below {root}, which the lab covers; move it")
     mount("tmpfs", root, "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755")
     os.mkdir(BASE, 0o755)
+    for name, path in binds.items():
+        os.mkdir(f"{BASE}/{name}")
+        mount(path, f"{BASE}/{name}", None, MS_BIND)
     for name, path in staged.items():
         target = f"{BASE}/{name}"
         os.makedirs(os.path.dirname(target), exist_ok=True)
@@ -179,8 +182,9 @@ def bind_files():
 
 
 def give_to(uid, gid):
-    """All of BASE but what has to be root's, as it is on any machine."""
+    """All of BASE but what has to be root's, as it is on any machine, and what is bound."""
     for top, directories, files in os.walk(BASE):
+        directories[:] = [name for name in directories if not os.path.ismount(os.path.join(top, name))]
         if top == f"{BASE}/etc" and "ssh" in directories:
             directories.remove("ssh")
         for name in [top] + [os.path.join(top, n) for n in files]:
@@ -201,11 +205,12 @@ def become(uid, gid):
     libc.prctl(4, 1, 0, 0, 0)  # PR_SET_DUMPABLE: else our own /proc/self belongs to root
 
 
-def enter(needed=(), copies=None, uid=None):
+def enter(needed=(), copies=None, uid=None, binds=None):
     """Takes this process into the lab.
 
     needed   paths that must stay visible where they are
     copies   {name: path}: files and trees copied to BASE/name
+    binds    {name: directory}: seen at BASE/name as they are, for what is too large to be copied
     uid      root only: who to be afterwards (uid and gid alike; it need not exist in passwd)
     """
     if os.geteuid() != 0 and uid not in (None, os.geteuid()):
@@ -213,7 +218,7 @@ def enter(needed=(), copies=None, uid=None):
     unshare(CLONE_NEWNET | CLONE_NEWNS)
     mount("none", "/", None, MS_REC | MS_PRIVATE)
     set_up_network()
-    mount_scratch(list(needed), copies or {})
+    mount_scratch(list(needed), copies or {}, binds or {})
     make_files(os.geteuid() if uid is None else uid)
     bind_files()
     if os.geteuid() != 0:
