@@ -19,7 +19,7 @@ import sources
 # Commands that need more than a bare machine has: their plan is made, the command is not run.
 PLANNED = re.compile(r"--allow|--credential|--publish|--dry-run|~/")
 # Programs that a machine need not have stand in for by /bin/true.
-STAND_INS = ("npm", "pip", "cargo", "cmake", "ccache", "gh")
+STAND_INS = ("npm", "pip", "cargo", "cmake", "ccache", "gh", "claude", "codex")
 
 
 class Place:
