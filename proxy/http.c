@@ -78,6 +78,17 @@ static void exchange_open(struct http *http)
   http->active_ms = loop_now_ms(http->proxy->loop);
 }
 
+/* The exchange is over: nothing that it waits for may come to another. */
+static void stop_waiting(struct http *http)
+{
+  ask_cancel(&http->waiter);
+  values_cancel(&http->values_waiter);
+  reach_cancel(&http->reach);
+  if (http->has_reached)
+    fd_close(&http->reached.fd);
+  http->has_reached = http->has_answer = false;
+}
+
 void http_record(struct http *http, const struct verdict *verdict)
 {
   buf_autofree struct buf credential = BUF_INIT(4096);
@@ -100,6 +111,7 @@ void http_record(struct http *http, const struct verdict *verdict)
     .ms = (clock_mono_ns() - http->begun_ns) / 1000000,
   };
 
+  stop_waiting(http);
   if (!http->open)
     return;
   if (http->concerned)
@@ -193,6 +205,12 @@ void http_fail(struct http *http, enum reason reason, const char *cause)
 
   verdict.reason = reason;
   http_refuse(http, &verdict, 0, cause);
+}
+
+void http_fail_memory(struct http *http)
+{
+  http->close_client = true;
+  http_fail(http, REASON_LIMIT, "the proxy's memory is used up");
 }
 
 void http_done(struct http *http)
@@ -492,9 +510,6 @@ static void http_free(void *data)
   http_record(http, &http->verdict);
   if (http->fixed.refused && !http->told)
     tell_unasked(http);
-  ask_cancel(&http->waiter);
-  values_cancel(&http->values_waiter);
-  reach_cancel(&http->reach);
   sock_close(&http->origin, false);
   relay_clear(&http->relay);
   http_drop(http, &http->in, http->in.len);

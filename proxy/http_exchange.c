@@ -63,7 +63,7 @@ bool http_listen(struct http *http)
   int r = http_fill(http, &http->conn->client, &http->in);
 
   if (r == -ENOBUFS)
-    http_fail(http, REASON_LIMIT, "the proxy's memory is used up");
+    http_fail_memory(http);
   else if (r < 0 && r != -ENODATA)
     http->state = HTTP_END;
   return r != 0 && r != -ENODATA;
@@ -104,7 +104,7 @@ void http_exchange_begin(struct http *http)
   if (r == -ECANCELED)
     return;
   if (r == -ENOBUFS)
-    http_fail(http, REASON_LIMIT, "the proxy's memory is used up");
+    http_fail_memory(http);
   else if (r < 0)
     http->body_refused = true; /* the origin has closed: reading from it will tell */
   if (!http->can_retry && !http->wanted)
@@ -143,7 +143,7 @@ static ssize_t send_body(struct http *http, struct span bytes)
   }
   r = sock_send(&http->origin, span_sub(bytes, 0, len), false);
   if (r == -ENOBUFS) {
-    http_fail(http, REASON_LIMIT, "the proxy's memory is used up");
+    http_fail_memory(http);
     return r;
   }
   if (r < 0)
@@ -157,7 +157,7 @@ static ssize_t send_body(struct http *http, struct span bytes)
 static void keep_rest(struct http *http, struct span rest)
 {
   if (rest.len && !http_hold(http, &http->in, rest))
-    http_fail(http, REASON_LIMIT, "the proxy's memory is used up");
+    http_fail_memory(http);
 }
 
 /* The same of the body that is kept. */
@@ -330,7 +330,7 @@ static bool read_response_head(struct http *http)
   }
   r = http_fill(http, &http->origin, &http->origin_in);
   if (r == -ENOBUFS)
-    http_fail(http, REASON_LIMIT, "the proxy's memory is used up");
+    http_fail_memory(http);
   else if (r < 0)
     origin_lost(http, r == -ENODATA || r == -ECONNABORTED ? NULL : strerror(-r));
   else if (r > 0)

@@ -32,14 +32,8 @@ static void refuse_large(struct http *http)
 {
   static const struct verdict large = { .reason = REASON_LIMIT_BODY };
 
-  http_keep_drop(http);
+  http->close_client = true; /* not all of it has been read, or what was read is not kept */
   http_refuse(http, &large, 0, "it is larger than 16 MiB");
-}
-
-static void fail_memory(struct http *http)
-{
-  http_keep_drop(http);
-  http_fail(http, REASON_LIMIT, "the proxy's memory is used up");
 }
 
 void http_keep(struct http *http)
@@ -58,7 +52,7 @@ void http_keep(struct http *http)
   if (body->kind == HTTP_BODY_LENGTH && body->left > LIMITS_KEPT_BODY_BYTES)
     refuse_large(http);
   else if (!http->digest)
-    fail_memory(http);
+    http_fail_memory(http);
   else if (http->expects && !http->in.len &&
            sock_send(&http->conn->client, SPAN("HTTP/1.1 100 Continue\r\n\r\n"), false) < 0)
     http->state = HTTP_END;
@@ -77,12 +71,11 @@ static ssize_t take(struct http *http, struct span bytes)
     size_t len;
 
     if (http_body_take(body, span_sub(rest, 0, content ? content : 1), &len) < 0) {
-      http_keep_drop(http);
       http_refuse(http, &broken, 0, "the framing of the body is broken");
       return -EBADMSG;
     }
     if (content && !crypto_of(http)->add(http->digest, span_sub(rest, 0, content))) {
-      fail_memory(http);
+      http_fail_memory(http);
       return -ENOMEM;
     }
     at += len;
@@ -92,7 +85,7 @@ static ssize_t take(struct http *http, struct span bytes)
     return -EFBIG;
   }
   if (!http_hold(http, &http->kept, span_sub(bytes, 0, at))) {
-    fail_memory(http);
+    http_fail_memory(http);
     return -ENOBUFS;
   }
   http->active_ms = loop_now_ms(http->proxy->loop);
@@ -105,7 +98,7 @@ static void finish(struct http *http)
   unsigned char hash[SIGV4_HASH_BYTES];
 
   if (!crypto_of(http)->end(&http->digest, hash)) {
-    fail_memory(http);
+    http_fail_memory(http);
     return;
   }
   sigv4_print_hex(hash, http->hash);
@@ -134,7 +127,7 @@ static bool take_from_client(struct http *http)
   n = take(http, bytes);
   /* A read went past the end of the body: the rest begins the next request. */
   if (n >= 0 && (size_t)n < bytes.len && !http_hold(http, &http->in, span_sub(bytes, (size_t)n, bytes.len)))
-    fail_memory(http);
+    http_fail_memory(http);
   return true;
 }
 

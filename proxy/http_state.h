@@ -116,7 +116,11 @@ struct http {
 void http_refuse(struct http *http, const struct verdict *verdict, unsigned status, const char *cause);
 void http_fail(struct http *http, enum reason reason, const char *cause);
 
-/* Writes the exchange's line and frees what it held. */
+/* The same where the budget is used up. Bytes of the client may be lost by that, and what comes after them cannot be
+ * read any more: its connection ends. */
+void http_fail_memory(struct http *http);
+
+/* The exchange is over: ends what it waits for, writes its line, and frees what it held. */
 void http_record(struct http *http, const struct verdict *verdict);
 
 /* The response is complete: next request, or end. */

@@ -153,6 +153,7 @@ static void become_http(struct terminate *terminate)
   if (fixed->refused)
     terminate->told = true;
   record(terminate, NULL);
+  conn_serve(terminate->conn, NULL, NULL);
   if (terminate->chosen == TLS_HTTP_2)
     h2_start(terminate->conn, fixed, fixed->refused ? NULL : &terminate->origin);
   else

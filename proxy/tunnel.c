@@ -112,6 +112,7 @@ static void become_http(struct tunnel *tunnel, struct span bytes)
   if (tunnel->verdict.asked == DECIDE_ASKED_ONCE)
     fixed.once = tunnel->verdict;
   record(tunnel, &tunnel->verdict);
+  conn_serve(tunnel->conn, NULL, NULL);
   http_fixed_start(tunnel->conn, &fixed, &tunnel->origin, bytes);
   tunnel_free(tunnel);
 }
