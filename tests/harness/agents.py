@@ -1,6 +1,8 @@
 """Coding agents from the npm registry, for tests/e2e/test_agents.py: fetched once per build directory, before the suites
 enter the lab. What is fetched stands in tests/clients/agents.json, with the digests that it must have."""
 import base64
+import concurrent.futures
+import fcntl
 import hashlib
 import json
 import os
@@ -45,13 +47,17 @@ def pack(spec, digest, directory):
 
 
 def unpack(path, target):
-    """Archives of npm have one directory on top."""
-    os.makedirs(target)
+    """Archives of npm have one directory on top, and files."""
     with tarfile.open(path) as archive:
-        for member in archive.getmembers():
-            member.name = member.name.partition("/")[2]
-            if member.name and member.isfile():
-                archive.extract(member, target, filter="data")
+        for member in filter(tarfile.TarInfo.isfile, archive):
+            parts = member.name.split("/")[1:]
+            if not parts or not all(parts) or ".." in parts:
+                raise RuntimeError(f"{path}: {member.name} is no place for a file")
+            place = os.path.join(target, *parts)
+            os.makedirs(os.path.dirname(place), exist_ok=True)
+            with open(place, "wb") as file:
+                shutil.copyfileobj(archive.extractfile(member), file)
+            os.chmod(place, member.mode & 0o755)
 
 
 def install(name, target):
@@ -66,8 +72,24 @@ def install(name, target):
         os.symlink(f"../{name}/{path}", f"{target}/node_modules/.bin/{program}")
 
 
+def place(name, spec, digest, making):
+    """One package, in its place."""
+    directory = f"{making}/packed/{name}"
+    os.makedirs(directory)
+    unpack(pack(spec, digest, directory), f"{making}/node_modules/{name}")
+    shutil.rmtree(directory)
+
+
 def fetch(build, pins):
-    """The directory with the agents in node_modules. Raises OutOfReach."""
+    """The directory with the agents in node_modules. Raises OutOfReach. It is megabytes by the hundred: who comes while
+    another fetches waits for that one."""
+    os.makedirs(build, exist_ok=True)
+    with open(f"{build}/.agents", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return fetch_alone(build, pins)
+
+
+def fetch_alone(build, pins):
     target, making = f"{build}/agents", f"{build}/agents.new"
     with open(pins) as file:
         text = file.read()
@@ -77,11 +99,9 @@ def fetch(build, pins):
     shutil.rmtree(making, ignore_errors=True)
     os.makedirs(f"{making}/node_modules/.bin")
     packages = wanted(pins)
-    for name, (spec, digest) in packages.items():
-        path = pack(spec, digest, making)
-        unpack(path, f"{making}/node_modules/{name}")
-        os.unlink(path)
-        shutil.rmtree(f"{making}/cache")
+    with concurrent.futures.ThreadPoolExecutor(len(packages)) as pool:
+        list(pool.map(lambda name: place(name, *packages[name], making), packages))
+    shutil.rmtree(f"{making}/packed")
     for name in packages:
         install(name, making)
     with open(f"{making}/pins.json", "w") as file:
