@@ -1,8 +1,6 @@
 /* Theory of operation
  *
- * A source is the user's own word, but what it leads to may not be: a program that the sandboxed command can write
- * would be run outside of the sandbox. So directories that the command may write are passed by in PATH, and a program
- * in one of them is refused.
+ * A source is the user's own word, but what it leads to may not be: see host_program.h.
  *
  * A program has no terminal, which is the command's while it runs, and a session of its own. What it prints goes
  * straight into memory for secrets, and errors never quote it. Nor do they quote its standard error: errors are told
@@ -19,6 +17,7 @@
 #include "policy/credential_tool.h"
 #include "policy/limits.h"
 #include "run/fetch_keys.h"
+#include "run/host_program.h"
 #include "sys/path.h"
 #include "sys/spawn.h"
 
@@ -113,69 +112,6 @@ int fetch_read(const struct policy_credential *credential, const struct facts *f
                                                       : read_file(credential, facts, err, value, ret_valid_ms);
 }
 
-/* Whether the command inside may write at a real path. */
-static int is_writable_inside(const struct policy *policy, const struct facts *facts, const char *real,
-                              bool *ret_writable)
-{
-  *ret_writable = path_is_within(real, facts->workspace) || path_is_within(real, facts->private_home);
-  for (size_t i = 0; i < policy->write.count; i++) {
-    mem_autofree char *path = facts_expand(facts, policy->write.items[i].text);
-    path_object_autofree struct path_object object = { .real = NULL };
-
-    if (!path)
-      return -ENOMEM;
-    *ret_writable |=
-        path_is_within(real, path) || (path_resolve(path, &object) == 0 && path_is_within(real, object.real));
-  }
-  return 0;
-}
-
-/* Looks at one place. 0 and the path; -ENOENT; -EPERM where the command may write it; -ENOMEM. */
-static int try_program(const struct policy *policy, const struct facts *facts, const char *path, char **ret_path)
-{
-  path_object_autofree struct path_object object = { .real = NULL };
-  bool writable = false;
-
-  if (path_resolve(path, &object) < 0 || !S_ISREG(object.mode) || access(path, X_OK) < 0)
-    return -ENOENT;
-  if (is_writable_inside(policy, facts, object.real, &writable) < 0)
-    return -ENOMEM;
-  if (writable || is_writable_inside(policy, facts, path, &writable) < 0 || writable)
-    return -EPERM;
-  *ret_path = mem_strndup(path, strlen(path));
-  return *ret_path ? 0 : -ENOMEM;
-}
-
-static int find_program(const struct policy *policy, const struct facts *facts, const char *name, struct err *err,
-                        char **ret_path)
-{
-  struct span rest = span_of(facts_getenv(facts, "PATH"));
-  struct span part;
-  bool refused = false;
-  int r = name[0] == '/' ? try_program(policy, facts, name, ret_path) : -ENOENT;
-
-  refused = r == -EPERM;
-  while (!strchr(name, '/') && (r == -ENOENT || r == -EPERM) && span_split(&rest, ':', &part)) {
-    mem_autofree char *dir = mem_strndup(part.ptr, part.len);
-    mem_autofree char *path = dir && dir[0] == '/' ? path_join(dir, name) : NULL;
-
-    if (!dir || (dir[0] == '/' && !path))
-      return err_set(err, ENOMEM, "out of memory");
-    if (path)
-      r = try_program(policy, facts, path, ret_path);
-    refused |= r == -EPERM;
-  }
-  if (r == 0)
-    return 0;
-  if (r == -ENOMEM)
-    return err_set(err, ENOMEM, "out of memory");
-  if (refused)
-    return err_set(err, EPERM, "the program %s stands where the command inside may write; put it elsewhere", name);
-  if (strchr(name, '/') && name[0] != '/')
-    return err_set(err, EINVAL, "the program %s: a relative path; write an absolute one", name);
-  return err_set(err, ENOENT, "the program %s was not found; install it, or name another source", name);
-}
-
 static int make_pipes(int out[2], int errors[2], struct err *err)
 {
   if (pipe2(out, O_CLOEXEC) == 0) {
@@ -196,7 +132,7 @@ int fetch_start(const struct policy_credential *credential, const struct policy 
   int out[2] = { -1, -1 };
   int errors[2] = { -1, -1 };
   int r = credential_tool_command(source, &argv) < 0 ? err_set(err, ENOMEM, "out of memory")
-                                                     : find_program(policy, facts, argv.items[0], err, &program);
+                                                     : host_program_find(policy, facts, argv.items[0], err, &program);
 
   if (r == 0)
     r = secret_new(LIMITS_SECRET_OUTPUT_BYTES, err, &made.text);

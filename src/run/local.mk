@@ -6,6 +6,7 @@ librun_a_SOURCES = \
   src/run/credential_file.c src/run/credential_file.h \
   src/run/fetch.c src/run/fetch.h \
   src/run/fetch_keys.c src/run/fetch_keys.h \
+  src/run/host_program.c src/run/host_program.h \
   src/run/java_store.c src/run/java_store.h \
   src/run/late.c src/run/late.h \
   src/run/launch.c \
