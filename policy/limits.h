@@ -48,6 +48,8 @@
 /* Plan. */
 #define LIMITS_PLAN_OPS 65536 /* operations of one plan */
 #define LIMITS_LATE_BYTES (8 * 1024 * 1024) /* a file that is made when the rest of the sandbox stands */
+#define LIMITS_NSS_BYTES (1024 * 1024) /* a file of the database that certutil makes, */
+#define LIMITS_NSS_MS 3000 /* and how long it may take from when it has the certificate */
 
 /* Proxy: per connection. */
 #define LIMITS_HTTP_HEAD_BYTES (64 * 1024) /* a whole request or response head */

@@ -4,6 +4,7 @@
 #include "plan/check.h"
 #include "policy/decide.h"
 #include "run/fetch_keys.h"
+#include "run/host_program.h"
 #include "run/placeholder.h"
 #include "sys/path.h"
 
@@ -22,6 +23,15 @@ static int read_placeholders(struct context *context, bool keep, struct err *err
   return placeholder_load(context->policy, path, keep, err, &facts->placeholders);
 }
 
+/* Without it, or with one that the command could write, browsers go without a database. */
+static int find_certutil(struct context *context, struct err *err)
+{
+  int r = host_program_find(context->policy, &context->facts, "certutil", err, &context->facts.certutil);
+
+  err->code = r == -ENOMEM ? err->code : 0;
+  return r == -ENOMEM ? r : 0;
+}
+
 int planning_begin(struct context *context, char *const *args, bool keep, struct err *err, struct plan *plan)
 {
   int r = facts_read_files(err, &context->facts);
@@ -30,6 +40,8 @@ int planning_begin(struct context *context, char *const *args, bool keep, struct
     r = facts_read_roots(err, &context->facts);
   if (r == 0 && decide_may_terminate(context->policy))
     r = facts_read_java(err, &context->facts);
+  if (r == 0 && decide_may_terminate(context->policy) && context->policy->home != POLICY_HOME_HOST)
+    r = find_certutil(context, err);
   if (r == 0 && context->policy->credentials.count > 0)
     r = read_placeholders(context, keep, err);
   return r < 0 ? r : plan_begin(context->policy, &context->facts, args, err, plan);

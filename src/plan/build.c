@@ -60,7 +60,8 @@ static int set_frame(const struct policy *policy, const struct facts *facts, cha
   plan->data_max = facts->file_count + 1; /* and /etc/hosts */
   plan->tls = plan->network == PLAN_NETWORK_PROXY && decide_may_terminate(policy);
   if (plan->tls)
-    plan->late_max = facts->root_count + 1 + facts->java_count + count_files(policy); /* and the CA itself */
+    plan->late_max = facts->root_count + 1 + facts->java_count + count_files(policy) +
+                     (facts->certutil ? BUILD_NSS_FILES : 0); /* and the CA itself */
   plan->workspace = mem_strndup(facts->workspace, strlen(facts->workspace));
   return plan->workspace ? r : -ENOMEM;
 }
@@ -124,9 +125,8 @@ static bool is_visible(const struct plan *plan, const struct fact_path *fact)
   return real && ops_is_bind(real);
 }
 
-/* What stands at path inside, as far as facts know. NULL: nothing. *ret_outside tells that the host has it. */
-static const struct fact_path *find_inside(const struct plan *plan, const struct facts *facts, const char *path,
-                                           bool *ret_outside)
+const struct fact_path *build_find_inside(const struct plan *plan, const struct facts *facts, const char *path,
+                                          bool *ret_outside)
 {
   const struct plan_op *cover = ops_covering(plan, path);
   const struct fact_path *fact;
@@ -226,7 +226,7 @@ int plan_resolve_program(const struct facts *facts, struct err *err, struct plan
       continue;
     path = strchr(command, '/') && command[0] != '/' ? path_join(facts->cwd, command)
                                                      : path_join(command[0] == '/' ? "/" : dir, command);
-    fact = path ? find_inside(plan, facts, path, &outside) : NULL;
+    fact = path ? build_find_inside(plan, facts, path, &outside) : NULL;
     if (fact && check_program(fact, strchr(command, '/') ? command : path, err) == 0) {
       plan->program = mem_steal(path);
       if (seen_outside && tell_other_program(seen_outside, facts, plan) < 0)

@@ -1,9 +1,10 @@
 /* What programs inside trust: the certificates that the host trusts, corporate ones among them, and beside them the CA
  * that the proxy makes for the run. The files stand in place of the host's, since some programs look nowhere else;
  * others have bundles of their own and look at variables, which build_env.c sets (F78). Java has stores of its own, and
- * no variable but one on which it prints a line. */
+ * no variable but one on which it prints a line. Chromium and its like look into a database of the home. */
 #include "plan/build.h"
 #include "plan/ops.h"
+#include "sys/path.h"
 
 #include <errno.h>
 
@@ -60,5 +61,52 @@ int build_trust_java(const struct facts *facts, struct err *err, struct plan *pl
     op->late = PLAN_LATE_JAVA;
     ops_place(plan);
   }
+  return 0;
+}
+
+static bool has_browser(const struct facts *facts, const struct plan *plan)
+{
+  bool outside = false;
+
+  for (size_t i = 0; i < facts->browsers.count; i++) {
+    if (build_find_inside(plan, facts, facts->browsers.items[i], &outside))
+      return true;
+  }
+  return false;
+}
+
+/* Programs open the database to write, and in a private home there may be whatever an earlier command has left: so it
+ * is in a directory in memory, over the other one. */
+int build_trust_nss(const struct policy *policy, const struct facts *facts, struct err *err, struct plan *plan)
+{
+  static const char *const files[BUILD_NSS_FILES] = { "cert9.db", "key4.db", "pkcs11.txt" };
+  static const char name[] = ".pki/nssdb";
+  mem_autofree char *dir = path_join(facts->home, name);
+  const struct plan_op *cover = dir ? ops_covering(plan, dir) : NULL;
+  struct plan_op *op;
+
+  if (!dir)
+    return OUT_OF_MEMORY(err);
+  if (!plan->tls || !facts->certutil || policy->home == POLICY_HOME_HOST || !cover || cover->stage != PLAN_STAGE_HOME ||
+      !has_browser(facts, plan))
+    return 0;
+  op = ops_add(plan, PLAN_STAGE_HOME, PLAN_TMPFS, NULL, dir, "trust");
+  if (!op)
+    return OUT_OF_MEMORY(err);
+  op->mode = 0700;
+  ops_place(plan);
+  for (size_t i = 0; i < MEM_COUNT(files); i++) {
+    mem_autofree char *path = path_join(dir, files[i]);
+
+    op = path ? ops_add(plan, PLAN_STAGE_HOME, PLAN_FILE, NULL, path, "trust") : NULL;
+    if (!op || !(op->data = mem_strndup("", 0)))
+      return OUT_OF_MEMORY(err);
+    op->mode = 0600;
+    op->late = PLAN_LATE_NSS;
+    ops_place(plan);
+  }
+  plan->certutil = mem_strndup(facts->certutil, strlen(facts->certutil));
+  if (!plan->certutil || (plan->private_home && strv_addf(&plan->private_mounts, "%s/", name) < 0))
+    return OUT_OF_MEMORY(err);
   return 0;
 }

@@ -340,5 +340,6 @@ int build_visible(const struct policy *policy, const struct facts *facts, struct
     r = build_copies(policy, facts, err, plan);
   if (r < 0)
     return r;
-  return plan->private_home ? list_private_mounts(facts, from, err, plan) : 0;
+  r = plan->private_home ? list_private_mounts(facts, from, err, plan) : 0;
+  return r == 0 ? build_trust_nss(policy, facts, err, plan) : r;
 }

@@ -42,7 +42,9 @@ void facts_free(struct facts *facts)
   free(facts->repository);
   free(facts->hosts);
   free(facts->extra_roots);
+  free(facts->certutil);
   strv_free(&facts->environment);
+  strv_free(&facts->browsers);
   strv_free(&facts->placeholders);
   strv_free(&facts->sockets);
   strv_free(&facts->hidden);

@@ -70,6 +70,8 @@ struct facts {
   char *extra_roots; /* what the caller's NODE_EXTRA_CA_CERTS names, or NULL: roots beside those of Node.js itself */
   struct fact_java java[FACTS_JAVA_MAX];
   size_t java_count;
+  char *certutil; /* the host's certutil(1), where a database for browsers is to be made with it; else NULL */
+  struct strv browsers; /* names of programs and directories, as inside, that stand for a browser; only with certutil */
   struct strv placeholders; /* of the policy's credentials, in their order (run/placeholder.h) */
   char *hosts; /* the host's /etc/hosts, or NULL */
   struct fact_file *files; /* copies of small files that must belong to the user inside (F32) */

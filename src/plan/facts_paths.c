@@ -1,6 +1,7 @@
 #include "plan/facts.h"
 
 #include "base/fd.h"
+#include "plan/facts_browser.h"
 #include "plan/facts_hide.h"
 #include "plan/view.h"
 #include "policy/fspath.h"
@@ -489,6 +490,8 @@ int facts_read_paths(const struct policy *policy, const char *path_variable, con
   if (r < 0)
     return err_set_errno(err, -r, "/proc/net/unix");
   r = want_all(&wanted, policy, path_variable, command, facts);
+  if (r == 0 && facts->certutil)
+    r = facts_find_browsers(path_variable, facts, &wanted);
   if (r == 0)
     r = look_at_all(&wanted, facts);
   if (r == 0)

@@ -14,6 +14,7 @@ libplan_a_SOURCES = \
   src/plan/build_visible.c \
   src/plan/check.c src/plan/check.h \
   src/plan/facts.c src/plan/facts.h \
+  src/plan/facts_browser.c src/plan/facts_browser.h \
   src/plan/facts_hide.c src/plan/facts_hide.h \
   src/plan/facts_java.c \
   src/plan/facts_paths.c \

@@ -37,6 +37,9 @@ int build_system(const struct policy *policy, const struct facts *facts, struct 
 int build_trust(const struct facts *facts, struct err *err, struct plan *plan);
 /* What build_visible() adds for it, since Java may lie in the home. */
 int build_trust_java(const struct facts *facts, struct err *err, struct plan *plan);
+/* What build_visible() adds for browsers, when it is known which can be seen. */
+#define BUILD_NSS_FILES 3
+int build_trust_nss(const struct policy *policy, const struct facts *facts, struct err *err, struct plan *plan);
 /* What build_visible() adds for the files of credentials. */
 int build_copies(const struct policy *policy, const struct facts *facts, struct err *err, struct plan *plan);
 int build_visible(const struct policy *policy, const struct facts *facts, struct err *err, struct plan *plan);
@@ -54,6 +57,9 @@ int build_set_variable(struct plan *plan, const char *name, const char *value);
 
 /* Tells git which login to use for the hosts of credentials of the preset github: see build_git.c. 0 or -ENOMEM. */
 int build_git(const struct policy *policy, struct plan *plan);
+/* What stands at path inside, as far as facts know. NULL: nothing. *ret_outside tells that the host has it. */
+const struct fact_path *build_find_inside(const struct plan *plan, const struct facts *facts, const char *path,
+                                          bool *ret_outside);
 int build_idle(const struct policy *policy, const struct facts *facts, struct err *err, struct plan *plan);
 
 #endif

@@ -39,6 +39,7 @@ void plan_free(struct plan *plan)
   free(plan->program);
   free(plan->cwd);
   free(plan->bundle);
+  free(plan->certutil);
   free(plan->workspace);
   free(plan->private_home);
   *plan = (struct plan)PLAN_INIT;

@@ -26,6 +26,7 @@ enum plan_late {
   PLAN_LATE_NOT,
   PLAN_LATE_CERTIFICATE, /* data, and behind it the certificate of the run's CA */
   PLAN_LATE_JAVA, /* the certificates of the store source, or of the host's bundle, and the CA's, as Java reads them */
+  PLAN_LATE_NSS, /* the file of this name of the database that plan->certutil makes */
   PLAN_LATE_CREDENTIAL, /* the file source, with placeholders in place of values */
 };
 
@@ -35,8 +36,8 @@ enum plan_op_kind {
   PLAN_TMPFS, /* an empty file system in memory, mode */
   PLAN_DIR, /* a directory, mode; its parents as needed */
   PLAN_SYMLINK, /* a symbolic link at target that holds source */
-  PLAN_FILE, /* a read-only file at target that holds data, owned by the user, mode */
-  PLAN_COVER, /* the same, mounted over a file that is there */
+  PLAN_FILE, /* a file at target that holds data, owned by the user, mode; read-only once its file system is sealed */
+  PLAN_COVER, /* a read-only one, mounted over a file that is there */
   PLAN_PROC, /* a new proc */
   PLAN_DEV, /* null, zero, full, random, urandom, tty, pts, shm, fd, stdin, stdout, stderr */
   PLAN_MASK_FILE, /* something that cannot be opened, over a file or socket */
@@ -147,6 +148,7 @@ struct plan {
   size_t data_max; /* at most so many operations have data, the marker's and late ones not counted */
   size_t late_max; /* at most so many are late; none without tls */
   char *bundle; /* inside: certificates of the host and of the run's CA; NULL where there is no such file */
+  char *certutil; /* host path of the program that makes the database of PLAN_LATE_NSS; NULL without one */
   char *workspace;
   char *private_home; /* host path of the private home, to be made before the start; NULL without one */
   /* Mount points to be made below private_home before the start, relative; one that ends in '/' is a directory. */

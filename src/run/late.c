@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 void late_free(struct late *late)
 {
@@ -30,7 +31,7 @@ static int make_java(const struct facts *facts, const char *real, struct span ce
 }
 
 static int make_text(const struct run_request *request, const struct plan_op *op, struct span certificate,
-                     const struct secrets *secrets, struct err *err, struct buf *out)
+                     const struct nss_store *nss, const struct secrets *secrets, struct err *err, struct buf *out)
 {
   int r = 0;
 
@@ -46,6 +47,10 @@ static int make_text(const struct run_request *request, const struct plan_op *op
   case PLAN_LATE_JAVA:
     r = make_java(request->facts, op->source, certificate, out);
     break;
+  case PLAN_LATE_NSS:
+    buf_append(out, nss_store_file(nss, strrchr(op->target, '/') + 1));
+    r = buf_error(out);
+    break;
   case PLAN_LATE_CREDENTIAL:
     return credential_file_make(request, op, secrets, err, out);
   }
@@ -58,8 +63,8 @@ static void move(struct late *from, struct late *to)
   *from = (struct late)LATE_INIT;
 }
 
-int late_make(const struct run_request *request, struct span certificate, const struct secrets *secrets,
-              struct err *err, struct late *ret_late)
+int late_make(const struct run_request *request, struct span certificate, const struct nss_store *nss,
+              const struct secrets *secrets, struct err *err, struct late *ret_late)
 {
   late_autofree struct late late = LATE_INIT;
   const struct plan *plan = request->plan;
@@ -77,7 +82,7 @@ int late_make(const struct run_request *request, struct span certificate, const 
     if (late.count == plan->late_max)
       return err_set(err, E2BIG, "isolation: %s: was not prepared for", op->target);
     late.bufs[late.count] = (struct buf)BUF_INIT(LIMITS_LATE_BYTES);
-    r = make_text(request, op, certificate, secrets, err, &late.bufs[late.count]);
+    r = make_text(request, op, certificate, nss, secrets, err, &late.bufs[late.count]);
     late.texts[late.count] = buf_span(&late.bufs[late.count]);
     late.count++;
   }

@@ -9,6 +9,7 @@
 #include "run/audit_file.h"
 #include "run/credential_file.h"
 #include "run/late.h"
+#include "run/nss_store.h"
 #include "run/passing.h"
 #include "run/program.h"
 #include "run/proxy.h"
@@ -175,9 +176,35 @@ static void close_session(struct session *session)
   session->open = false;
 }
 
+/* A browser that does not trust the CA is no reason not to start. */
+static void tell_no_database(const char *certutil, const struct err *err)
+{
+  log_line(LOG_WARNING, "TLS: %s: %s; browsers inside will not trust the connections that are terminated", certutil,
+           err->message);
+}
+
+/* certutil takes its time to get ready; so it is started first of all. */
+static void begin_database(const struct plan *plan, struct nss_store *nss)
+{
+  struct err err = ERR_INIT;
+
+  if (!plan->certutil || nss_store_begin(plan->certutil, &err, nss) == 0)
+    return;
+  tell_no_database(plan->certutil, &err);
+  nss_store_free(nss);
+}
+
+static void finish_database(const struct plan *plan, struct span certificate, struct nss_store *nss)
+{
+  struct err err = ERR_INIT;
+
+  if (nss->pid > 0 && nss_store_finish(nss, certificate, &err) < 0)
+    tell_no_database(plan->certutil, &err);
+}
+
 /* Where TLS is terminated: the proxy makes a CA, and the sandbox is not whole without its certificate. */
-static int start_proxy(const struct run_request *request, struct engine_run *run, struct err *err,
-                       struct session *session)
+static int start_proxy(const struct run_request *request, struct engine_run *run, struct nss_store *nss,
+                       struct err *err, struct session *session)
 {
   late_autofree struct late late = LATE_INIT;
   int r = proxy_start(&session->proxy, err);
@@ -187,7 +214,9 @@ static int start_proxy(const struct run_request *request, struct engine_run *run
   if (r == 0)
     r = proxy_await(&session->proxy, &session->summary, err);
   if (r == 0)
-    r = late_make(request, span_of(session->proxy.certificate), &session->secrets, err, &late);
+    finish_database(request->plan, span_of(session->proxy.certificate), nss);
+  if (r == 0)
+    r = late_make(request, span_of(session->proxy.certificate), nss, &session->secrets, err, &late);
   return r < 0 ? r : engine_complete(request->plan, late.texts, err, run);
 }
 
@@ -196,8 +225,12 @@ static int start(const struct run_request *request, struct run *run, struct publ
                  struct err *err, struct session *session)
 {
   const struct plan_limits *limits = &request->plan->limits;
+  nss_store_autofree struct nss_store nss = NSS_STORE_INIT;
   mem_autofree char *closed = NULL;
   int r = make_closed(request->facts, err, &closed);
+
+  if (r == 0)
+    begin_database(request->plan, &nss);
 
   if (r == 0)
     r = prepare_home(request->plan, err);
@@ -210,7 +243,7 @@ static int start(const struct run_request *request, struct run *run, struct publ
   if (r == 0)
     r = open_session(request, &run->engine, publish, audit, err, session);
   if (r == 0 && request->plan->tls)
-    r = start_proxy(request, &run->engine, err, session);
+    r = start_proxy(request, &run->engine, &nss, err, session);
   if (r == 0)
     r = engine_settle(request->plan, &run->engine, err);
   if (r == 0)

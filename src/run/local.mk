@@ -11,6 +11,7 @@ librun_a_SOURCES = \
   src/run/late.c src/run/late.h \
   src/run/launch.c \
   src/run/limits.c src/run/limits.h \
+  src/run/nss_store.c src/run/nss_store.h \
   src/run/own_file.c src/run/own_file.h \
   src/run/passing.c src/run/passing.h \
   src/run/placeholder.c src/run/placeholder.h \

@@ -23,6 +23,7 @@ struct golden {
   const char *hidden[LIST_MAX]; /* what the policy's patterns match */
   const char *roots[FACTS_ROOTS_MAX]; /* files of trusted certificates */
   const char *java[LIST_MAX]; /* stores of Java */
+  const char *browsers[LIST_MAX]; /* with a certutil on the host */
 };
 
 static const struct golden cases[] = {
@@ -111,6 +112,27 @@ static const struct golden cases[] = {
     .uid = 1000,
     .things = { LINK(HOME "/.netrc", HOME "/dotfiles/netrc"), REGULAR(HOME "/dotfiles/netrc"),
                 REGULAR(HOME "/.aws/credentials"), REGULAR(HOME "/.aws/config"), DIRECTORY(HOME "/.aws") } },
+  { .name = "browser", /* one that the system has, behind one that the sandbox does not show */
+    .policy = "{\"credentials\": {\"a\": {\"source\": {\"env\": \"A\"}, \"bind\": [\"a.test\"], \"env\": \"A\"}}}",
+    .uid = 1000,
+    .things = { PROGRAM(HOME "/bin/chromium"), PROGRAM("/usr/bin/chromium") },
+    .browsers = { HOME "/bin/chromium", "/usr/bin/chromium" } },
+  { .name = "browser-private", /* of a test tool, in the private home; the database of the host is not looked at */
+    .policy = "{\"credentials\": {\"a\": {\"source\": {\"env\": \"A\"}, \"bind\": [\"a.test\"], \"env\": \"A\"}}}",
+    .uid = 1000,
+    .things = { DIRECTORY(HOME "/.local/state/sbx/home/key/.cache/puppeteer"), DIRECTORY(HOME "/.pki/nssdb") },
+    .browsers = { HOME "/.cache/puppeteer" } },
+  { .name = "browser-hidden",
+    .policy = "{\"credentials\": {\"a\": {\"source\": {\"env\": \"A\"}, \"bind\": [\"a.test\"], \"env\": \"A\"}}}",
+    .uid = 1000,
+    .things = { PROGRAM(HOME "/bin/chromium") },
+    .browsers = { HOME "/bin/chromium" } },
+  { .name = "browser-pki-read", /* the user's own, where the policy shows it */
+    .policy = "{\"filesystem\": {\"read\": [\"~/.pki\"]}, \"credentials\": {\"a\": {\"source\": {\"env\": \"A\"}, "
+              "\"bind\": [\"a.test\"], \"env\": \"A\"}}}",
+    .uid = 1000,
+    .things = { PROGRAM("/usr/bin/chromium"), DIRECTORY(HOME "/.pki/nssdb") },
+    .browsers = { "/usr/bin/chromium" } },
   { .name = "network-none", .policy = "{\"network\": {\"mode\": \"none\"}}", .uid = 1000 },
   { .name = "network-host",
     .policy = "{\"network\": {\"mode\": \"host\"}}",
@@ -134,8 +156,8 @@ static void build(const struct golden *golden, struct buf *out)
   facts_autofree struct facts facts = FACTS_INIT;
   plan_autofree struct plan plan = PLAN_INIT;
   const struct make_world world = { golden->things, count_things(golden) };
-  const char *const programs[] = { "/usr/bin/sh", "/bin/sh", HOME "/.cargo/bin/sh",
-                                   HOME "/.local/state/sbx/home/key/.cargo/bin/sh", NULL };
+  const char *programs[LIST_MAX * 3] = { "/usr/bin/sh", "/bin/sh", HOME "/.cargo/bin/sh",
+                                         HOME "/.local/state/sbx/home/key/.cargo/bin/sh" };
   struct err err = ERR_INIT;
 
   make_caller(&facts, golden->uid, golden->workspace);
@@ -151,6 +173,13 @@ static void build(const struct golden *golden, struct buf *out)
     facts.roots[facts.root_count++] = (struct fact_roots){ make_copy(golden->roots[i]), make_copy("roots") };
   for (size_t i = 0; i < LIST_MAX && golden->java[i]; i++)
     facts.java[facts.java_count++] = (struct fact_java){ make_copy(golden->java[i]), make_copy("store"), 5 };
+  for (size_t i = 0; i < LIST_MAX && golden->browsers[i]; i++) {
+    assert_int_equal(strv_add(&facts.browsers, golden->browsers[i]), 0);
+    programs[4 + 2 * i] = golden->browsers[i];
+    programs[5 + 2 * i] = HOME "/.local/state/sbx/home/key/.cache/puppeteer";
+  }
+  if (facts.browsers.count > 0)
+    facts.certutil = make_copy("/usr/bin/certutil");
   for (size_t i = 0; i < policy->credentials.count; i++)
     assert_int_equal(strv_add(&facts.placeholders, "placeholder"), 0);
   make_paths(&facts, policy, &world, programs);
