@@ -4,7 +4,7 @@
 #include "plan/check.h"
 #include "policy/decide.h"
 #include "run/fetch_keys.h"
-#include "run/host_program.h"
+#include "run/outside.h"
 #include "run/placeholder.h"
 #include "sys/path.h"
 
@@ -26,8 +26,12 @@ static int read_placeholders(struct context *context, bool keep, struct err *err
 /* Without it, or with one that the command could write, browsers go without a database. */
 static int find_certutil(struct context *context, struct err *err)
 {
-  int r = host_program_find(context->policy, &context->facts, "certutil", err, &context->facts.certutil);
+  strv_autofree struct strv places = STRV_INIT;
+  int r = outside_places(context->policy, &context->facts, &places);
 
+  if (r < 0)
+    return err_set(err, ENOMEM, "out of memory");
+  r = outside_find_program(&places, &context->facts, "certutil", err, &context->facts.certutil);
   err->code = r == -ENOMEM ? err->code : 0;
   return r == -ENOMEM ? r : 0;
 }

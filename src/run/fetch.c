@@ -1,9 +1,9 @@
 /* Theory of operation
  *
- * A source is the user's own word, but what it leads to may not be: see host_program.h.
+ * A program of a source runs outside of the sandbox, whenever the command inside brings it about (run/outside.c).
  *
- * A program has no terminal, which is the command's while it runs, and a session of its own. What it prints goes
- * straight into memory for secrets, and errors never quote it. Nor do they quote its standard error: errors are told
+ * It has no terminal, which is the command's while it runs, and a session of its own. What it prints goes straight into
+ * memory for secrets, and errors never quote it. Nor do they quote its standard error: errors are told
  * inside too, and a program that fails may say what it was given. That is for the user alone, and the first line of it
  * only, unless that has what was printed in it.
  */
@@ -17,8 +17,7 @@
 #include "policy/credential_tool.h"
 #include "policy/limits.h"
 #include "run/fetch_keys.h"
-#include "run/host_program.h"
-#include "sys/path.h"
+#include "run/outside.h"
 #include "sys/spawn.h"
 
 #include <errno.h>
@@ -127,13 +126,18 @@ int fetch_start(const struct policy_credential *credential, const struct policy 
   const struct policy_source *source = &credential->source;
   struct fetch made = FETCH_INIT;
   strv_autofree struct strv argv = STRV_INIT;
+  strv_autofree struct strv places = STRV_INIT;
+  strv_autofree struct strv environment = STRV_INIT;
   mem_autofree char *program = NULL;
   fd_autoclose int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
   int out[2] = { -1, -1 };
   int errors[2] = { -1, -1 };
-  int r = credential_tool_command(source, &argv) < 0 ? err_set(err, ENOMEM, "out of memory")
-                                                     : host_program_find(policy, facts, argv.items[0], err, &program);
+  int r = credential_tool_command(source, &argv) < 0 || outside_places(policy, facts, &places) < 0
+              ? err_set(err, ENOMEM, "out of memory")
+              : outside_program(&places, facts, &argv, err, &program);
 
+  if (r == 0)
+    r = outside_environment(&places, facts, err, &environment);
   if (r == 0)
     r = secret_new(LIMITS_SECRET_OUTPUT_BYTES, err, &made.text);
   if (r == 0)
@@ -145,7 +149,8 @@ int fetch_start(const struct policy_credential *credential, const struct policy 
 
     r = spawn_program(&(struct spawn){ .program = program,
                                        .argv = argv.items,
-                                       .envp = facts->environment.items,
+                                       .envp = environment.items,
+                                       .directory = "/",
                                        .fds = fds,
                                        .fd_count = MEM_COUNT(fds),
                                        .new_session = true,

@@ -32,8 +32,9 @@ struct fetch {
 int fetch_read(const struct policy_credential *credential, const struct facts *facts, struct err *err,
                struct secret *value, uint64_t *ret_valid_ms);
 
-/* Starts the program of a credential: outside of the sandbox, with the caller's environment, nothing on its standard
- * input and no terminal. One that the command inside may write is refused. 0 or -errno. */
+/* Starts the program of a credential: outside of the sandbox, in "/", with what outside.h leaves of the caller's
+ * environment, nothing on its standard input and no terminal. One that the command inside may write is refused. 0 or
+ * -errno. */
 int fetch_start(const struct policy_credential *credential, const struct policy *policy, const struct facts *facts,
                 struct err *err, struct fetch *fetch);
 

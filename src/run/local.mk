@@ -6,12 +6,12 @@ librun_a_SOURCES = \
   src/run/credential_file.c src/run/credential_file.h \
   src/run/fetch.c src/run/fetch.h \
   src/run/fetch_keys.c src/run/fetch_keys.h \
-  src/run/host_program.c src/run/host_program.h \
   src/run/java_store.c src/run/java_store.h \
   src/run/late.c src/run/late.h \
   src/run/launch.c \
   src/run/limits.c src/run/limits.h \
   src/run/nss_store.c src/run/nss_store.h \
+  src/run/outside.c src/run/outside.h \
   src/run/own_file.c src/run/own_file.h \
   src/run/passing.c src/run/passing.h \
   src/run/placeholder.c src/run/placeholder.h \

@@ -57,6 +57,7 @@ static int spawn(const char *certutil, int in, int said, struct err *err, struct
   return spawn_program(&(struct spawn){ .program = certutil,
                                         .argv = argv,
                                         .envp = no_environment,
+                                        .directory = "/",
                                         .fds = fds,
                                         .fd_count = MEM_COUNT(fds),
                                         .new_session = true,

@@ -9,7 +9,7 @@
  *   3. the identity maps, without which a program in a new user namespace is nobody
  *   4. a proc of the new pid namespace: bubblewrap looks for its child in /proc by the number that it sees, and that
  *      number is another process, or none, in the proc of the host
- *   5. session, Landlock, descriptors, signals: nothing of the caller's stays
+ *   5. session, Landlock, directory, descriptors, signals: nothing of the caller's stays
  *   6. execve
  *
  * clone(2) is called bare: the C library's fork(3) cannot be given namespaces. The child must not allocate, take locks,
@@ -157,6 +157,8 @@ static const char *run_child(struct child *child)
     return "no_new_privs";
   if (spawn->landlock >= 0 && syscall(SYS_landlock_restrict_self, spawn->landlock, 0) < 0)
     return "Landlock";
+  if (spawn->directory && chdir(spawn->directory) < 0)
+    return "directory";
   /* Where the call is unknown, what spawn_close_inherited() did has to do. */
   (void)syscall(SYS_close_range, 3U, ~0U, CLOSE_RANGE_CLOEXEC);
   if (!place_fds(spawn, &child->report_write))

@@ -23,6 +23,7 @@ struct spawn {
   const char *program; /* absolute path */
   char *const *argv; /* NULL-terminated */
   char *const *envp; /* NULL-terminated */
+  const char *directory; /* where it runs; NULL: where the caller does */
   const struct spawn_fd *fds;
   size_t fd_count; /* at most SPAWN_FDS_MAX */
   /* Kernel-held lifetime: the program is pid 1 of a pid namespace of its own (in a user namespace that maps the caller

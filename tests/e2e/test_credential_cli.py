@@ -105,6 +105,20 @@ def test_program_that_the_command_can_write(sbx, project):
     assert result.code == 1 and "stands where the command inside may write" in result.err, result
 
 
+def test_argument_that_the_command_can_write(sbx, project):
+    project.write("get.py", "print('planted')")
+    policy = project.policy("../own.json", credentials={"github": {"source": {"exec": ["cat", f"{project.root}/get.py"]}}})
+    result = sbx("credential", "--policy", policy, "test", "github")
+    assert result.code == 1 and "the program cat: its argument 1 names a place where the command inside may write" in result.err
+
+
+def test_home_that_the_command_can_write(sbx, project):
+    """Settings of programs are in it."""
+    policy = project.policy("../own.json", filesystem={"write": ["~"]}, credentials={"github": {"source": {"exec": ["true"]}}})
+    result = sbx("credential", "--policy", policy, "test", "github")
+    assert result.code == 1 and "the whole home is where the command inside may write" in result.err, result
+
+
 TOOLS = {
     "secret-service:service=gh,user=a b": ("secret-tool", ["lookup", "service", "gh", "user", "a b"]),
     "op:op://vault/item/field": ("op", ["read", "--no-newline", "op://vault/item/field"]),

@@ -252,6 +252,33 @@ def test_exec_runs_outside(sbx, lab, guarded, project):
     no_secret(result.out, result.err)
 
 
+PLANT = "printf '#!/bin/sh\\ntouch %s/ran; echo planted-value' $PWD"
+TRAPS = {
+    "PATH of a script": (["SELF/tools/calls"], "mkdir -p bin; PLANT > bin/helper; chmod +x bin/helper"),
+    "env in a script": (["SELF/tools/env"], "mkdir -p bin; PLANT > bin/helper; chmod +x bin/helper"),
+    "working directory": (["python3", "-c", "import helper; print('VALUE')"], "echo \"open('ran', 'w')\" > helper.py"),
+    "PYTHONPATH": (["SELF/tools/python"], "mkdir -p lib; echo \"open('$PWD/ran', 'w')\" > lib/helper.py"),
+}
+
+
+@pytest.mark.parametrize("name", TRAPS)
+def test_planted_for_a_source(sbx, lab, guarded, project, name):
+    """The command plants first, and has the source asked then: nothing of it runs outside (P1)."""
+    argv, plant = TRAPS[name]
+    tools = {"calls": "#!/bin/sh\nhelper || exit 1\n", "env": "#!/usr/bin/env helper\n",
+             "python": f"#!/bin/sh\nexec {PYTHON} -c 'import helper; print(1)'\n"}
+    for tool, text in tools.items():
+        project.write(f"../../tools/{tool}", text, 0o755)
+    argv = [word.replace("SELF", project.home).replace("python3", PYTHON) for word in argv]
+    policy = project.policy("../lab.json", credentials={
+        "lab": {"source": {"exec": argv}, "env": "LAB_KEY", "bind": ["key.svc.test"]}})
+    env = {"PATH": f"{project.root}/bin:bin:{sbx.env['PATH']}", "PYTHONPATH": f"{project.root}/lib"}
+    script = plant.replace("PLANT", PLANT) + f'; curl -sS -H "X-Api-Key: $LAB_KEY" https://key.svc.test/check'
+    result = shell(sbx, script, "--policy", policy, env=env)
+    assert not project.exists("ran") and "lab: the program" in result.out and "ended with status" in result.out, result
+    assert lab.requests == []
+
+
 BAD = {
     "bound to nothing": ({"source": {"env": "T"}, "env": "T", "bind": []}, "bind"),
     "bound to all": ({"source": {"env": "T"}, "env": "T", "bind": ["*"]}, "every host"),

@@ -31,6 +31,18 @@ static void take(void *data, const struct control_secret *answer)
   scene->answers++;
 }
 
+/* One that stays, and those that lead to where the command may write, or load code. */
+static void add_variables(struct strv *environment, void **state)
+{
+  assert_int_equal(strv_addf(environment, "BESIDE=%s", temp_path(state, "workshop")), 0);
+  assert_int_equal(strv_addf(environment, "INSIDE=--from=%s,x", temp_path(state, "work")), 0);
+  assert_int_equal(strv_addf(environment, "WRITTEN=%s", temp_path(state, "out/x")), 0);
+  assert_int_equal(strv_addf(environment, "VIA=/usr/lib:%s", temp_path(state, "home/into/x")), 0);
+  assert_int_equal(strv_add(environment, "PYTHONPATH=/usr/lib"), 0);
+  assert_int_equal(strv_add(environment, "LD_BIND_NOW=1"), 0);
+  assert_int_equal(strv_add(environment, "ENV=/etc/profile"), 0);
+}
+
 /* The policy {"credentials": {"x": {"source": SOURCE, ...}}}. */
 static void open_scene(struct scene *scene, void **state, const char *source)
 {
@@ -49,6 +61,7 @@ static void open_scene(struct scene *scene, void **state, const char *source)
   snprintf(path, sizeof path, "PATH=relative:%s:%s:%s:/usr/bin:/bin", temp_path(state, "work/bin"),
            temp_path(state, "out/bin"), temp_path(state, "bin"));
   assert_int_equal(strv_add(&scene->facts.environment, path), 0);
+  add_variables(&scene->facts.environment, state);
   assert_int_equal(strv_add(&scene->facts.environment, "TOKEN=hunter2\n"), 0);
   assert_int_equal(strv_add(&scene->facts.environment, "EMPTY="), 0);
   assert_int_equal(strv_add(&scene->facts.environment, "LINES=one\ntwo"), 0);
@@ -106,6 +119,31 @@ static void write_program(void **state, const char *name, const char *script)
   assert_int_equal(chmod(temp_path(state, name), 0755), 0);
 }
 
+static void write_script(void **state, const char *name, const char *runner)
+{
+  char text[4096];
+
+  snprintf(text, sizeof text, "#!  %s -x\n", temp_path(state, runner));
+  temp_put(temp_path(state, name), text);
+  assert_int_equal(chmod(temp_path(state, name), 0755), 0);
+}
+
+/* Programs that the command could make other ones, and those that tell what they were given. */
+static void put_traps(void **state)
+{
+  write_program(state, "bin/where", "pwd");
+  write_program(state, "bin/path",
+                "case $PATH in *relative*|*/work/*|*/out/*) echo bad;; */bin:/usr/bin:/bin) echo good;; esac");
+  write_program(state, "bin/variables",
+                "echo \"${INSIDE-}${WRITTEN-}${VIA-}${PYTHONPATH-}${LD_BIND_NOW-}${ENV-}:${BESIDE##*/}\"");
+  write_program(state, "bin/calls", "planted || echo none");
+  write_script(state, "bin/run-by", "work/bin/both");
+  write_script(state, "bin/run-by-two", "bin/run-by");
+  temp_link("../bin/give", temp_path(state, "work/round"));
+  temp_link("../work/round", temp_path(state, "bin/round"));
+  temp_link("../work", temp_path(state, "home/into"));
+}
+
 /* The files and programs of test_sources(). */
 static void put_sources(void **state)
 {
@@ -143,6 +181,7 @@ static void put_sources(void **state)
       state, "bin/pass",
       "case $2 in json) echo '{\"value\": 1}';; nothing) printf '\\nhunter2\\n';; fails) echo hunter2; exit 2;; "
       "hangs) sleep 60;; *) printf '<%s>' \"$@\"; wc -c; echo 'url: hunter2';; esac");
+  put_traps(state);
   write_program(state, "out/bin/planted-out", "echo evil");
   temp_link("../work/bin/planted", temp_path(state, "bin/linked"));
   assert_int_equal(truncate(temp_path(state, "home/token"), 13), 0);
@@ -200,6 +239,18 @@ static void test_sources(void **state)
     { "{\"exec\": [\"SELF/work/bin/planted\"]}", NULL, "stands where the command inside may write" },
     { "{\"exec\": [\"bin/give\"]}", NULL, "a relative path" },
     { "{\"exec\": [\"both\"]}", "right", NULL },
+    { "{\"exec\": [\"where\"]}", "/", NULL },
+    { "{\"exec\": [\"path\"]}", "good", NULL },
+    { "{\"exec\": [\"variables\"]}", ":workshop", NULL },
+    { "{\"exec\": [\"calls\"]}", "none", NULL },
+    { "{\"exec\": [\"run-by\"]}", NULL, "or what its \"#!\" names does" },
+    { "{\"exec\": [\"run-by-two\"]}", NULL, "or what its \"#!\" names does" },
+    { "{\"exec\": [\"round\"]}", NULL, "stands where the command inside may write" },
+    { "{\"exec\": [\"SELF/home/into/../bin/give\"]}", NULL, "stands where the command inside may write" },
+    { "{\"exec\": [\"terminal\", \"SELF/work/get.py\"]}", NULL, "its argument 1 names a place where" },
+    { "{\"exec\": [\"terminal\", \"\", \"--from=SELF/home/into/x\"]}", NULL, "its argument 2 names a place where" },
+    { "{\"exec\": [\"terminal\", \"cat 'SELF/out/x'\"]}", NULL, "its argument 1 names a place where" },
+    { "{\"exec\": [\"terminal\", \"SELF/workshop/x\"]}", "none", NULL },
     { "{\"secretService\": {\"service\": \"a b\", \"user\": \"me\"}}", "<lookup><service><a b><user><me>", NULL },
     { "{\"op\": \"op://v/i/f\"}", "<read><--no-newline><op://v/i/f>", NULL },
     { "{\"pass\": \"a/b\"}", "<show><a/b>0", NULL },
