@@ -96,6 +96,8 @@ int plan_build(const struct policy *policy, const struct facts *facts, struct er
   if (r == 0)
     r = build_hide(policy, facts, err, plan);
   if (r == 0)
+    r = build_held(policy, facts, err, plan);
+  if (r == 0)
     r = build_network(policy, err, plan);
   if (r == 0)
     r = build_publish(policy, err, plan);

@@ -4,7 +4,12 @@
  * The real file is hidden (policy/credentials.c), so that no other name leads to it: the mask of the later stage lies
  * wherever the host's own object is shown, and the copy is none. Where the name that was asked for leads to the object
  * inside too, the copy is mounted over it; where it does not, as in a private home, it gets the name. It is read-only:
- * what a program wrote to a copy would be lost without a word. */
+ * what a program wrote to a copy would be lost without a word.
+ *
+ * A mask and a copy lie on the object that has the name at the start. A host's program that saves the file makes another
+ * object and renames it to that name, and with that the kernel takes the mount away (rename(2) of a mount point in
+ * another mount namespace). So nothing may lie on a file with a value in a directory that the host shares: the run is
+ * refused, unless the directory is veiled (plan/veil.h) or hidden itself. */
 #include "plan/build.h"
 #include "plan/ops.h"
 #include "policy/credentials.h"
@@ -116,4 +121,60 @@ int build_copies(const struct policy *policy, const struct facts *facts, struct 
     }
   }
   return 0;
+}
+
+/* Whether a directory of the host is shown, wherever. 1, 0 or -ENOMEM. */
+static int is_shown(const struct plan *plan, const char *dir)
+{
+  mem_autofree char *name = NULL;
+  size_t at = 0;
+
+  return ops_next_shown(plan, *dir ? dir : "/", &at, &name);
+}
+
+static char *directory_of(const char *path)
+{
+  return mem_strndup(path, (size_t)(strrchr(path, '/') - path));
+}
+
+static int check_held(const char *path, const struct facts *facts, struct err *err, const struct plan *plan)
+{
+  const struct fact_path *fact = facts_path(facts, path);
+  mem_autofree char *named = directory_of(path);
+  mem_autofree char *real = directory_of(fact && !fact->error ? fact->real : path);
+  int named_shown = named ? is_shown(plan, named) : -ENOMEM;
+  int real_shown = real ? is_shown(plan, real) : -ENOMEM;
+
+  if (named_shown < 0 || real_shown < 0)
+    return OUT_OF_MEMORY(err);
+  if (!named_shown && !real_shown)
+    return 0;
+  return err_set(
+      err, EINVAL,
+      "%s would be seen inside as soon as a program of the host saves it anew, as most do, since the sandbox "
+      "shows the directory %s; move the file, or have the sandbox show less (filesystem.home, "
+      "filesystem.read) or hide that directory (filesystem.hide)",
+      path, named_shown ? named : real);
+}
+
+int build_held(const struct policy *policy, const struct facts *facts, struct err *err, const struct plan *plan)
+{
+  int r = 0;
+
+  for (size_t i = 0; i < policy->credentials.count && r == 0; i++) {
+    const struct policy_credential *credential = &policy->credentials.items[i];
+    size_t sources = credential->source.kind == POLICY_SOURCE_FILE ? 1 : 0;
+
+    for (size_t j = 0; j < sources + credential->files.count && r == 0; j++) {
+      const char *text = j < sources ? credential->source.words.items[0] : credential->files.items[j - sources];
+      mem_autofree char *path = facts_expand(facts, text);
+
+      r = path ? check_held(path, facts, err, plan) : OUT_OF_MEMORY(err);
+      if (r < 0 && r != -ENOMEM) {
+        err_wrap(err, j < sources ? "source" : "file");
+        return credentials_refuse(credential, err);
+      }
+    }
+  }
+  return r;
 }

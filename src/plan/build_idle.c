@@ -52,29 +52,6 @@ static int tell_network(const struct policy *policy, struct plan *plan)
   return 0;
 }
 
-/* What is not there cannot be masked, and may come to be where the command sees it. */
-static int tell_sources(const struct policy *policy, const struct facts *facts, struct plan *plan)
-{
-  for (size_t i = 0; i < policy->credentials.count; i++) {
-    const struct policy_credential *credential = &policy->credentials.items[i];
-    bool file = credential->source.kind == POLICY_SOURCE_FILE;
-    mem_autofree char *path = file ? facts_expand(facts, credential->source.words.items[0]) : NULL;
-    const struct fact_path *fact = path ? facts_path(facts, path) : NULL;
-    const struct plan_op *cover = path ? ops_covering(plan, path) : NULL;
-
-    if (file && !path)
-      return -ENOMEM;
-    if (fact && fact->error && cover && ops_is_bind(cover) && strcmp(cover->source, cover->target) == 0 &&
-        strv_addf(
-            &plan->warnings,
-            "credential %s: %s does not exist yet, so it is not hidden, and the command will see it when it does; "
-            "make it first, or put it where the sandbox shows nothing",
-            credential->name, path) < 0)
-      return -ENOMEM;
-  }
-  return 0;
-}
-
 static int tell_hide(const struct policy *policy, const struct facts *facts, struct plan *plan)
 {
   for (size_t i = 0; i < policy->hide.count; i++) {
@@ -181,8 +158,6 @@ int build_idle(const struct policy *policy, const struct facts *facts, struct er
 
   if (r == 0)
     r = tell_hide(policy, facts, plan);
-  if (r == 0)
-    r = tell_sources(policy, facts, plan);
   if (r == 0)
     r = tell_unprotect(policy, facts, plan);
   if (r == 0)

@@ -113,6 +113,10 @@ def test_the_real_one_is_nowhere(sbx, project, view, link):
                             filesystem=dict(VIEWS[view]))
     script = (f"cat {name}; cat {real}; grep -rs {SECRET[:20]} ~ /proc/self/environ; for file in {name} {real}; do "
               "echo x >>$file; rm -f $file; mv $file $file.x; done; find ~ -name '*.x'; echo end")
+    if link and view in ("of the host", "read"): # the link can be replaced by a file, and what it leads to by another
+        result = sbx.shell(script, "--policy", policy, env={"LAB_KEY": SECRET}, may_refuse=True)
+        assert result.code == 125 and "would be seen inside as soon as" in result.err, result
+        return
     result = sbx.shell(script, "--policy", policy, env={"LAB_KEY": SECRET})
     no_secret(result.out, result.err)
     assert "machine a.test password sbx_" in result.ok().out and result.out.endswith("\nend\n"), result
@@ -123,12 +127,15 @@ def test_the_real_one_is_nowhere(sbx, project, view, link):
     assert ".netrc" not in inside and "machine" not in inside, inside
 
 
-def test_changed_meanwhile(sbx, project):
-    """What is inside stays as it was; and it is not told that it changed where the sandbox has a home of its own."""
-    path = put(project, ".npmrc", f"_authToken={SECRET}\n")
-    script = f"cat {path}; touch began; while ! [ -e changed ]; do sleep 0.05; done; cat {path}"
-    process = sbx.start("run", "--policy", policy_of(project, lab=entry(file="~/.npmrc")), "--", "sh", "-c", script,
-                        env={"LAB_KEY": SECRET})
+@pytest.mark.parametrize("view", VIEWS)
+def test_changed_meanwhile(sbx, project, view):
+    """What is inside stays as it was, also where the host's home is seen; and it is not told that it changed where the
+    sandbox has a home of its own."""
+    path = put(project, ".aws/credentials", f"_authToken={SECRET}\n")
+    script = f"cat {path}; touch began; while ! [ -e changed ]; do sleep 0.05; done; cat {path}; grep -rs {OTHER_SECRET} ~"
+    policy = project.policy("../files.json", credentials={"lab": entry(file="~/.aws/credentials")},
+                            filesystem=dict(VIEWS[view]))
+    process = sbx.start("run", "--policy", policy, "--", "sh", "-c", script, env={"LAB_KEY": SECRET})
     procs.wait_until(lambda: project.exists("began"), "the command")
     with open(path + ".new", "w") as file:
         file.write(f"_authToken={OTHER_SECRET}\n")
@@ -136,8 +143,19 @@ def test_changed_meanwhile(sbx, project):
     project.write("changed")
     out, err = process.communicate()
     result = Result(process.returncode, out, err, process.args)
-    lines = result.ok().out.splitlines()
-    assert len(lines) == 2 and lines[0] == lines[1] and result.messages == [], result
+    lines = result.out.splitlines()
+    assert len(lines) == 2 and lines[0] == lines[1] and "sbx_" in lines[0], result
+    assert result.messages == [] or view in ("of the host", "read"), result
+
+
+@pytest.mark.parametrize("view", [("home", "host"), ("read", ["~"]), ("read", ["~/.cfg"])])
+def test_what_a_rename_would_uncover(sbx, project, view):
+    """A mount on the file is gone when the host saves it anew."""
+    put(project, ".cfg/rc", SECRET)
+    policy = project.policy("../files.json", credentials={"lab": entry(file="~/.cfg/rc")}, filesystem=dict([view]))
+    result = sbx.shell("touch ran", "--policy", policy, env={"LAB_KEY": SECRET}, may_refuse=True)
+    assert result.code == 125 and len(result.messages) == 1 and not project.exists("ran"), result
+    assert re.search(r"credentials\.lab: file: \S+/rc would be seen inside as soon as .* \(filesystem\.hide\)", result.err), result
 
 
 def test_value_of_a_program(sbx, project):

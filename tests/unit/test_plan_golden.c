@@ -88,17 +88,16 @@ static const struct golden cases[] = {
     .policy = "{\"network\": {\"upstreamProxy\": \"http://user:hunter2@proxy.test:3128\"}}",
     .uid = 1000 },
   { .name = "credentials",
-    .policy =
-        "{\"credentials\": {\"github\": {}, \"x\": {\"source\": {\"file\": \"~/proj/token\"}, \"bind\": [\"a.test\"], "
-        "\"inject\": \"attach\"}}}",
+    .policy = "{\"credentials\": {\"github\": {}, \"x\": {\"source\": {\"file\": \"~/token\"}, \"bind\": [\"a.test\"], "
+              "\"inject\": \"attach\"}}}",
     .uid = 1000,
-    .things = { DIRECTORY("/var/lib/ca-certificates"), REGULAR(WORK "/token"), DIRECTORY(HOME "/.sdkman") },
+    .things = { DIRECTORY("/var/lib/ca-certificates"), REGULAR(HOME "/token"), DIRECTORY(HOME "/.sdkman") },
     .roots = { "/etc/ssl/ca.pem", "/var/lib/ca-certificates/bundle.pem", "/srv/not-shown.pem" },
     .java = { "/etc/ssl/certs/java/cacerts", HOME "/.sdkman/candidates/java/x/lib/security/cacerts", "/srv/jdk/cacerts",
               HOME "/jdk/cacerts" } },
-  { .name = "copies", /* in the private home, in a tree that is read, in a secret place, and through a link */
+  { .name = "copies", /* in the private home, in a secret place, and through a link */
     .policy =
-        "{\"filesystem\": {\"read\": [\"~/dotfiles\"]}, \"credentials\": {\"a\": {\"source\": {\"file\": "
+        "{\"credentials\": {\"a\": {\"source\": {\"file\": "
         "\"~/.token\"}, \"bind\": [\"a.test\"], \"file\": [\"~/.token\", \"~/.netrc\", \"~/dotfiles/x\"]}, \"b\": "
         "{\"source\": {\"env\": \"B\"}, \"bind\": [\"b.test\"], \"file\": [\"~/.aws/credentials\", \"~/.token\", "
         "\"/srv/b\"]}}}",
@@ -108,10 +107,10 @@ static const struct golden cases[] = {
   { .name = "copies-home-host",
     .policy =
         "{\"filesystem\": {\"home\": \"host\"}, \"credentials\": {\"a\": {\"source\": {\"env\": \"A\"}, \"bind\": "
-        "[\"a.test\"], \"file\": [\"~/.netrc\", \"~/.aws/credentials\"]}}}",
+        "[\"a.test\"], \"file\": [\"~/.docker/config.json\", \"~/.aws/credentials\"]}}}",
     .uid = 1000,
-    .things = { LINK(HOME "/.netrc", HOME "/dotfiles/netrc"), REGULAR(HOME "/dotfiles/netrc"),
-                REGULAR(HOME "/.aws/credentials"), REGULAR(HOME "/.aws/config"), DIRECTORY(HOME "/.aws") } },
+    .things = { REGULAR(HOME "/.docker/config.json"), DIRECTORY(HOME "/.docker"), REGULAR(HOME "/.aws/credentials"),
+                REGULAR(HOME "/.aws/config"), DIRECTORY(HOME "/.aws") } },
   { .name = "browser", /* one that the system has, behind one that the sandbox does not show */
     .policy = "{\"credentials\": {\"a\": {\"source\": {\"env\": \"A\"}, \"bind\": [\"a.test\"], \"env\": \"A\"}}}",
     .uid = 1000,
