@@ -106,6 +106,12 @@ static int check_whole(struct policy_credential *credential, struct err *err)
     return err_set(err, EINVAL,
                    "replaces a placeholder that stands nowhere; name a variable for it in \"env\" or a file in "
                    "\"file\", or write \"inject\": \"attach\"");
+  if ((credential->place == POLICY_PLACE_PATH || credential->place == POLICY_PLACE_BODY) &&
+      credential->inject != POLICY_INJECT_REPLACE)
+    return err_set(err, EINVAL,
+                   "inject: with \"place\": \"%s\" a value goes where the placeholder stands, and nowhere without one; "
+                   "leave it out",
+                   credential->place == POLICY_PLACE_PATH ? "path" : "body");
   if (credential_tool_is_run(&credential->source) && credential->source.timeout_ms == 0)
     credential->source.timeout_ms = TIMEOUT_MS;
   return check_words(credential, err);
@@ -239,6 +245,8 @@ static const char *header_of(const struct policy_credential *credential)
   case POLICY_PLACE_HEADER:
     return credential->place_name;
   case POLICY_PLACE_QUERY:
+  case POLICY_PLACE_PATH:
+  case POLICY_PLACE_BODY:
     break;
   }
   return NULL;
@@ -248,10 +256,11 @@ bool credential_clashes(const struct policy_credential *a, const struct policy_c
 {
   const char *header = header_of(a);
   const char *other = header_of(b);
-  bool same = header && other ? span_equal_nocase(span_of(header), span_of(other))
-                              : !header && !other && strcmp(a->place_name, b->place_name) == 0;
 
-  if (!same || a->inject == POLICY_INJECT_REPLACE || b->inject == POLICY_INJECT_REPLACE)
+  if (a->inject == POLICY_INJECT_REPLACE || b->inject == POLICY_INJECT_REPLACE)
+    return false;
+  if (header && other ? !span_equal_nocase(span_of(header), span_of(other))
+                      : header || other || strcmp(a->place_name, b->place_name) != 0)
     return false;
   for (size_t i = 0; i < a->bind.count; i++)
     for (size_t j = 0; j < b->bind.count; j++)

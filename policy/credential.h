@@ -26,7 +26,7 @@ const struct credential_preset *credential_preset_find(struct span name);
 const struct credential_preset *credential_presets(void);
 
 /* Reads one entry {"preset", "source", "bind", "env", "file", "inject",
- * "place"}; where there is a preset of the entry's name
+ * "place", "scrub"}; where there is a preset of the entry's name
  * or of its "preset", what the entry leaves out is filled in from it ("preset": null is none). A host of bind is a
  * HOST[:PORTS] of rule.h (RULE_BIND) or {"host": HOST[:PORTS]}. The origin is left empty; credential_clear() frees the
  * rest. 0; or -EINVAL with "cause; mend" after the part that is wrong ("bind[1].host: ..."); -ENOMEM. */

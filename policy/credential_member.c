@@ -366,14 +366,19 @@ static int read_place(const struct doc *doc, struct err *err, struct policy_cred
   } places[] = { { "basic", POLICY_PLACE_BASIC, check_user },
                  { "header", POLICY_PLACE_HEADER, check_header },
                  { "query", POLICY_PLACE_QUERY, check_parameter } };
+  static const struct {
+    const char *word;
+    enum policy_place place;
+  } words[] = { { "bearer", POLICY_PLACE_BEARER },
+                { "path", POLICY_PLACE_PATH },
+                { "body", POLICY_PLACE_BODY },
+                { "sigv4", POLICY_PLACE_SIGV4 } };
 
-  if (doc->type == DOC_STRING && strcmp(doc->text, "bearer") == 0) {
-    credential->place = POLICY_PLACE_BEARER;
-    return 0;
-  }
-  if (doc->type == DOC_STRING && strcmp(doc->text, "sigv4") == 0) {
-    credential->place = POLICY_PLACE_SIGV4;
-    return 0;
+  for (size_t i = 0; doc->type == DOC_STRING && i < MEM_COUNT(words); i++) {
+    if (strcmp(doc->text, words[i].word) == 0) {
+      credential->place = words[i].place;
+      return 0;
+    }
   }
   for (size_t i = 0; doc->type == DOC_OBJECT && doc->count == 1 && i < MEM_COUNT(places); i++) {
     const struct doc *name = &doc->items[0];
@@ -387,7 +392,17 @@ static int read_place(const struct doc *doc, struct err *err, struct policy_cred
   }
   return err_set(err, EINVAL,
                  "not a place; write \"bearer\", {\"basic\": \"USER\"}, {\"header\": \"NAME\"}, "
-                 "{\"query\": \"NAME\"} or \"sigv4\"");
+                 "{\"query\": \"NAME\"}, \"path\", \"body\" or \"sigv4\"");
+}
+
+static int read_scrub(const struct doc *doc, struct err *err, struct policy_credential *credential)
+{
+  bool body = doc->type == DOC_STRING && strcmp(doc->text, "body") == 0;
+
+  if (!body && !(doc->type == DOC_STRING && strcmp(doc->text, "head") == 0))
+    return err_set(err, EINVAL, "not a part of responses; write \"head\" or \"body\"");
+  credential->scrub = body ? POLICY_SCRUB_BODY : POLICY_SCRUB_HEAD;
+  return 0;
 }
 
 int credential_read_member(const struct doc *doc, struct err *err, struct credential_given *given,
@@ -401,6 +416,7 @@ int credential_read_member(const struct doc *doc, struct err *err, struct creden
     { "preset", &given->preset, read_preset }, { "source", &given->source, read_source },
     { "env", &given->env, read_env },          { "file", &given->file, read_file },
     { "inject", &given->inject, read_inject }, { "place", &given->place, read_place },
+    { "scrub", &given->scrub, read_scrub },
   };
   int r = -ENOENT;
 
@@ -415,6 +431,7 @@ int credential_read_member(const struct doc *doc, struct err *err, struct creden
     }
   }
   if (r == -ENOENT)
-    r = err_set(err, EINVAL, "unknown member; a credential has preset, source, bind, env, file, inject and place");
+    r = err_set(err, EINVAL,
+                "unknown member; a credential has preset, source, bind, env, file, inject, place and scrub");
   return r == -EINVAL ? err_wrap(err, "%s", doc->name) : r;
 }

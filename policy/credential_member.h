@@ -13,6 +13,7 @@ struct credential_given {
   bool file;
   bool inject;
   bool place;
+  bool scrub;
 };
 
 /* Reads one member of an entry into the credential and notes that it was there. 0; -EINVAL with its name in front of

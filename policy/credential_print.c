@@ -52,11 +52,13 @@ static void print_source(const struct policy_source *source, struct buf *out)
 static void print_place(const struct policy_credential *credential, struct buf *out)
 {
   static const char *const names[] = {
-    [POLICY_PLACE_BASIC] = "basic", [POLICY_PLACE_HEADER] = "header", [POLICY_PLACE_QUERY] = "query"
+    [POLICY_PLACE_BEARER] = "bearer", [POLICY_PLACE_BASIC] = "basic", [POLICY_PLACE_HEADER] = "header",
+    [POLICY_PLACE_QUERY] = "query",   [POLICY_PLACE_SIGV4] = "sigv4", [POLICY_PLACE_PATH] = "path",
+    [POLICY_PLACE_BODY] = "body"
   };
 
-  if (credential->place == POLICY_PLACE_BEARER || credential->place == POLICY_PLACE_SIGV4) {
-    buf_append_str(out, credential->place == POLICY_PLACE_BEARER ? "\"bearer\"" : "\"sigv4\"");
+  if (!credential->place_name) {
+    buf_printf(out, "\"%s\"", names[credential->place]);
     return;
   }
   buf_printf(out, "{\"%s\": ", names[credential->place]);
@@ -86,6 +88,8 @@ void credential_print(const struct policy_credential *credential, struct buf *ou
   }
   buf_printf(out, ", \"inject\": \"%s\", \"place\": ", inject_words[credential->inject]);
   print_place(credential, out);
+  if (credential->scrub == POLICY_SCRUB_BODY)
+    buf_append_str(out, ", \"scrub\": \"body\"");
   buf_append_byte(out, '}');
 }
 
@@ -134,6 +138,12 @@ void credential_print_place(const struct policy_credential *credential, struct b
     return;
   case POLICY_PLACE_SIGV4:
     buf_append_str(out, "Authorization: AWS4-HMAC-SHA256");
+    return;
+  case POLICY_PLACE_PATH:
+    buf_append_str(out, "the path");
+    return;
+  case POLICY_PLACE_BODY:
+    buf_append_str(out, "the body");
     return;
   }
 }

@@ -54,7 +54,8 @@ static const struct reason_row reason_table[REASON_COUNT] = {
   [REASON_LIMIT_CONNECTIONS] = { "limit-connections", "too many connections are open" },
   [REASON_LIMIT_DIALS] = { "limit-dials", "too many connections are being made" },
   [REASON_LIMIT_HEAD] = { "limit-head", "the head of the request is too large" },
-  [REASON_LIMIT_BODY] = { "limit-body", "the body of the request is too large to be signed" },
+  [REASON_LIMIT_BODY] = { "limit-body",
+                          "the body of the request is too large to be kept, which signing or changing it takes" },
   [REASON_LIMIT_TIME] = { "limit-time", "nothing came for too long" },
   [REASON_LIMIT_LOOKUPS] = { "limit-lookups", "too many lookups wait for an answer" },
   [REASON_LIMIT_NAMES] = { "limit-names", "too many names have been looked up" },
@@ -527,7 +528,7 @@ static const char *decide_limit_advice(enum reason reason)
   case REASON_LIMIT_HEAD:
     return "send a head of at most 64 KiB and 256 fields";
   case REASON_LIMIT_BODY:
-    return "send at most 16 MiB at once, or X-Amz-Content-Sha256 with the hash of the body";
+    return "send at most 16 MiB at once, or where it is signed X-Amz-Content-Sha256 with the hash of the body";
   case REASON_LIMIT_TIME:
     return "send a request's head within 30 seconds";
   case REASON_LIMIT_LOOKUPS:

@@ -143,6 +143,14 @@ enum policy_place {
   POLICY_PLACE_QUERY, /* ?place_name=VALUE */
   POLICY_PLACE_SIGV4, /* no place of its own: requests that are signed with the placeholder are signed anew (AWS
                        * Signature Version 4); value and placeholder are several words, see credential_word() */
+  POLICY_PLACE_PATH, /* of the URL, where the placeholder stands; with POLICY_INJECT_REPLACE only, and so is the next */
+  POLICY_PLACE_BODY, /* of a request, where the placeholder stands; the body is kept until it is whole */
+};
+
+/* Where in responses values become placeholders again. */
+enum policy_scrub {
+  POLICY_SCRUB_HEAD,
+  POLICY_SCRUB_BODY, /* the same, and in bodies they are masked, which are searched while they stream */
 };
 
 struct policy_credential {
@@ -155,6 +163,7 @@ struct policy_credential {
   enum policy_inject inject;
   enum policy_place place;
   char *place_name; /* of the header or the query parameter, or the user of Basic, which may be empty; else NULL */
+  enum policy_scrub scrub;
   struct policy_origin origin;
 };
 

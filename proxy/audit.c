@@ -294,6 +294,7 @@ void audit_write(struct audit *audit, const struct audit_record *record)
   append_text(&line, "reason", span_of(reason_word(record->reason)));
   append_text(&line, "asked", span_of(decide_asked_word(record->asked)));
   append_text(&line, "credential", record->credential);
+  append_text(&line, "placeholder_in_body", record->in_body);
   if (record->scrubbed)
     append_number(&line, "scrubbed", record->scrubbed);
   append_number(&line, "up", record->up);

@@ -32,7 +32,8 @@ struct audit_record {
   const struct policy_rule *rule; /* the rule that decided, or NULL */
   enum decide_asked asked; /* what came of asking the user */
   struct span credential; /* names of those that the request has used or misused, separated by commas */
-  uint64_t scrubbed; /* values that were taken out of the response's head */
+  struct span in_body; /* names of those whose placeholder went in the request's body as it is */
+  uint64_t scrubbed; /* values that were taken out of the response */
   uint64_t up; /* bytes of body or tunnel to the origin */
   uint64_t down; /* bytes of body or tunnel from it */
   uint64_t ms;

@@ -143,6 +143,7 @@ void h2_stream_record(struct h2_stream *stream, const struct verdict *verdict)
     values_print(h2->proxy->values, stream->concerned, &credential);
   record.credential = buf_span(&credential);
   audit_write(h2->proxy->audit, &record);
+  notify_count(h2->proxy->notify, false, stream->scrubbed);
 }
 
 /* Ends. */

@@ -13,8 +13,8 @@
  *                          └──> END
  *
  * Between HEAD and what comes of it stands ASK, where the user can be asked (http_judge.c), and SECRET, where values of
- * credentials are needed (http_secret.c), and KEEP, where the body is signed (http_keep.c); and between REACH and
- * EXCHANGE, SECURE, where the client's connection is terminated TLS (http_reach.c).
+ * credentials are needed (http_secret.c), and KEEP, where the body is signed or swapped in (http_keep.c); and between
+ * REACH and EXCHANGE, SECURE, where the client's connection is terminated TLS (http_reach.c).
  *
  * http_advance() runs the steps of the present state until none makes progress, then sets what to wait for. Callbacks
  * (a socket, the dial, the timer) only call it; so no step is ever entered twice, and a client that sends a thousand
@@ -30,6 +30,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "proxy/http_rewrite.h"
+#include "proxy/http_secret_body.h"
 #include "proxy/http_shared.h"
 #include "proxy/http_state.h"
 #include "proxy/notify.h"
@@ -70,6 +71,8 @@ static void exchange_open(struct http *http)
   http->concerned = 0;
   http->wants_body = http->expects = false;
   http->scrubbed = 0;
+  http->swaps = http->in_body = http->scrubs = 0;
+  http->resized = false;
   http->fix = NULL;
   http->keep_origin = http->response_begun = http->body_refused = http->has_reached = http->dialled = false;
   http->request_body = (struct http_body){ .done = true };
@@ -92,6 +95,7 @@ static void stop_waiting(struct http *http)
 void http_record(struct http *http, const struct verdict *verdict)
 {
   buf_autofree struct buf credential = BUF_INIT(4096);
+  buf_autofree struct buf in_body = BUF_INIT(4096);
   struct span label = buf_span(&http->label);
   const struct route *route = http->fixed.refused ? &http->fixed.route : http->dialled ? &http->origin_route : NULL;
   struct audit_record record = {
@@ -116,16 +120,21 @@ void http_record(struct http *http, const struct verdict *verdict)
     return;
   if (http->concerned)
     values_print(http->proxy->values, http->concerned, &credential);
+  if (http->in_body)
+    values_print(http->proxy->values, http->in_body, &in_body);
   record.credential = buf_span(&credential);
+  record.in_body = buf_span(&in_body);
   record.host = span_of(http->has_host ? http->host.name : NULL);
   record.verdict = !verdict->allow ? AUDIT_DENY : verdict->reason == REASON_ALLOWED ? AUDIT_ALLOW : AUDIT_ERROR;
   audit_write(http->proxy->audit, &record);
+  notify_count(http->proxy->notify, http->in_body != 0, http->scrubbed);
   http->told = true;
   http->open = false;
   buf_free(&http->label);
   http->method_len = 0;
   buf_free(&http->request);
   http_keep_drop(http);
+  http_secret_body_drop(http);
 }
 
 static void await_head(struct http *http)
@@ -224,17 +233,6 @@ void http_done(struct http *http)
     http->state = HTTP_LINGER;
   else
     await_head(http);
-}
-
-void http_cut(struct http *http)
-{
-  struct verdict verdict = http->verdict;
-
-  verdict.reason = REASON_UPSTREAM_CLOSED;
-  http_record(http, &verdict);
-  sock_close(&http->origin, false);
-  sock_finish_mute(&http->conn->client);
-  http->state = HTTP_LINGER;
 }
 
 /* HEAD. */
@@ -516,6 +514,7 @@ static void http_free(void *data)
   http_drop(http, &http->origin_in, http->origin_in.len);
   http_drop(http, &http->trailer, http->trailer.len);
   http_keep_drop(http);
+  http_secret_body_drop(http);
   buf_free(&http->request);
   buf_free(&http->label);
   free(http);
@@ -537,6 +536,8 @@ static struct http *http_new(struct conn *conn)
   http->origin_in = (struct buf)BUF_INIT(LIMITS_HTTP_HEAD_BYTES);
   http->trailer = (struct buf)BUF_INIT(2 * HTTP_BODY_TRAILER_MAX); /* the ends of its lines do not count */
   http->kept = (struct buf)BUF_INIT(LIMITS_KEPT_BODY_BYTES);
+  http->watched = (struct buf)BUF_INIT(INJECT_BODY_REQUEST_MAX + LIMITS_RELAY_BYTES);
+  http->scrub_held = (struct buf)BUF_INIT(INJECT_BODY_RESPONSE_MAX + LIMITS_RELAY_BYTES);
   http->request = (struct buf)BUF_INIT(REQUEST_BYTES_MAX);
   http->label = (struct buf)BUF_INIT(2 * HTTP_LABEL_BYTES + 1);
   sock_init(&http->origin);

@@ -15,6 +15,7 @@
  *   end of file inside a response  the client is reset, unless the end of file is the response's end
  */
 #include "proxy/http_rewrite.h"
+#include "proxy/http_secret_body.h"
 #include "proxy/http_state.h"
 #include "proxy/notify.h"
 
@@ -100,7 +101,8 @@ void http_exchange_begin(struct http *http)
   http->origin_scan = (struct http_scan){ 0 };
   note_activity(http);
   loop_timer_set(http->conn->timer, LIMITS_IDLE_MS);
-  r = http->wanted ? http_secret_send(http, more) : sock_send(&http->origin, buf_span(&http->request), more);
+  r = http->wanted || http->resized ? http_secret_send(http, more)
+                                    : sock_send(&http->origin, buf_span(&http->request), more);
   if (r == -ECANCELED)
     return;
   if (r == -ENOBUFS)
@@ -132,6 +134,7 @@ static void client_lost(struct http *http)
  * error. */
 static ssize_t send_body(struct http *http, struct span bytes)
 {
+  struct http_body framing = http->request_body;
   size_t len = 0;
   int r = http_body_take(&http->request_body, bytes, &len);
 
@@ -141,7 +144,9 @@ static ssize_t send_body(struct http *http, struct span bytes)
     http_refuse(http, &verdict, 0, "the framing of the body is broken");
     return r;
   }
-  r = sock_send(&http->origin, span_sub(bytes, 0, len), false);
+  r = http_secret_body_watch(http, &framing, span_sub(bytes, 0, len));
+  if (r == 0)
+    r = sock_send(&http->origin, span_sub(bytes, 0, len), false);
   if (r == -ENOBUFS) {
     http_fail_memory(http);
     return r;
@@ -242,9 +247,14 @@ static void take_interim(struct http *http, const struct http_head *head, size_t
 static void take_final(struct http *http, const struct http_head *head, size_t len)
 {
   bool endless = http->response_body.kind == HTTP_BODY_CLOSE;
+  const char *hides = http_secret_body_hides(http, head);
 
   if (head->status == 401 && http_secret_renew(http))
     return;
+  if (hides) {
+    http_fail(http, REASON_BAD_RESPONSE, hides);
+    return;
+  }
   /* While nothing has gone to the client, a broken body can still be told. */
   if (!http_body_fits(&http->response_body, span_sub(buf_span(&http->origin_in), len, http->origin_in.len))) {
     http_fail(http, REASON_BAD_RESPONSE, "the framing of its body is broken");
@@ -338,21 +348,33 @@ static bool read_response_head(struct http *http)
   return r != 0;
 }
 
-/* Sends on what of bytes belongs to the response's body. */
-static void send_response_body(struct http *http, struct span bytes)
+/* As http_secret_body_scrub(), of a body that is not searched. */
+static int pass_response_body(struct http *http, struct span bytes, size_t *ret_len)
 {
   size_t len = 0;
   size_t plain;
-  int r;
+  int r = http_body_take(&http->response_body, bytes, &len);
 
-  if (http_body_take(&http->response_body, bytes, &len) < 0) {
-    http_fail(http, REASON_BAD_RESPONSE, NULL);
-    return;
-  }
+  if (r < 0)
+    return r;
   plain = len - http->response_body.trailer;
   r = sock_send(&http->conn->client, span_sub(bytes, 0, plain), false);
   if (r == 0 && plain < len)
     r = http_secret_trailer(http, span_sub(bytes, plain, len - plain));
+  *ret_len = len;
+  return r;
+}
+
+/* Sends on what of bytes belongs to the response's body. */
+static void send_response_body(struct http *http, struct span bytes)
+{
+  size_t len = 0;
+  int r = http->scrubs ? http_secret_body_scrub(http, bytes, &len) : pass_response_body(http, bytes, &len);
+
+  if (r == -EBADMSG) {
+    http_fail(http, REASON_BAD_RESPONSE, NULL);
+    return;
+  }
   if (r < 0) {
     client_lost(http);
     return;
@@ -361,6 +383,29 @@ static void send_response_body(struct http *http, struct span bytes)
     http->keep_origin = false; /* it sends more than its response: out of step */
   http->down += len;
   note_activity(http);
+}
+
+/* The response has ended with TLS that was not: some servers never announce their end, and attackers cut. The client
+ * gets the same end, and judges it as it would without us. */
+static void cut(struct http *http)
+{
+  struct verdict verdict = http->verdict;
+
+  verdict.reason = REASON_UPSTREAM_CLOSED;
+  (void)http_secret_body_end(http);
+  http_record(http, &verdict);
+  sock_close(&http->origin, false);
+  sock_finish_mute(&http->conn->client);
+  http->state = HTTP_LINGER;
+}
+
+/* The connection's end is that of the response. */
+static void end_response(struct http *http)
+{
+  if (http_secret_body_end(http) < 0)
+    client_lost(http);
+  else
+    http_done(http);
 }
 
 static bool read_response_body(struct http *http)
@@ -387,9 +432,9 @@ static bool read_response_body(struct http *http)
   if (n > 0)
     send_response_body(http, (struct span){ .ptr = proxy->scratch, .len = (size_t)n });
   else if (n == 0 && http->response_body.kind == HTTP_BODY_CLOSE)
-    http_done(http);
+    end_response(http);
   else if (n == -ECONNABORTED && http->response_body.kind == HTTP_BODY_CLOSE)
-    http_cut(http);
+    cut(http);
   else
     http_fail(http, REASON_UPSTREAM_CLOSED, NULL);
   return true;

@@ -1,12 +1,14 @@
-/* Theory of operation: a request's body that is kept until it is whole, since its hash is signed, and the signature
- * stands in the head, which goes first.
+/* Theory of operation: a request's body that is kept until it is whole, since its hash is signed, or it may be changed,
+ * and the signature and the length stand in the head, which goes first.
  *
- *   HTTP_KEEP   the client's bytes go to kept, framing and all, and the content among them into the hash
+ *   HTTP_KEEP   the client's bytes go to kept: framing and all, and the content among them into the hash; or the
+ *               content alone, where placeholders are swapped in it
  *               whole ──> the request goes on; its body comes from kept then instead of from the client
  *
  * A client that waits for "100 Continue" gets it from us: the origin has not been asked yet. What is kept is charged to
  * the budget of all connections. Too large a body is refused as soon as that is known.
  */
+#include "proxy/http_secret_body.h"
 #include "proxy/http_state.h"
 #include "proxy/terminator.h"
 
@@ -23,7 +25,8 @@ void http_keep_drop(struct http *http)
 
   if (http->digest)
     (void)crypto_of(http)->end(&http->digest, hash);
-  http_drop(http, &http->kept, http->kept.len);
+  budget_give(&http->proxy->budget, http->kept.len);
+  buf_wipe(&http->kept);
   http->kept_sent = 0;
   http->has_hash = false;
 }
@@ -40,7 +43,7 @@ void http_keep(struct http *http)
 {
   const struct http_body *body = &http->request_body;
 
-  if (!http->wants_body || body->done) {
+  if ((!http->wants_body && !http->swaps) || body->done) {
     http_go_on(http);
     return;
   }
@@ -48,14 +51,28 @@ void http_keep(struct http *http)
   http->kept_framing = *body;
   http->active_ms = loop_now_ms(http->proxy->loop);
   loop_timer_set(http->conn->timer, LIMITS_IDLE_MS);
-  http->digest = crypto_of(http)->begin();
+  if (!http->swaps)
+    http->digest = crypto_of(http)->begin();
   if (body->kind == HTTP_BODY_LENGTH && body->left > LIMITS_KEPT_BODY_BYTES)
     refuse_large(http);
-  else if (!http->digest)
+  else if (!http->digest && !http->swaps)
     http_fail_memory(http);
   else if (http->expects && !http->in.len &&
            sock_send(&http->conn->client, SPAN("HTTP/1.1 100 Continue\r\n\r\n"), false) < 0)
     http->state = HTTP_END;
+}
+
+/* 0, or -errno when it has dealt with an error. */
+static int keep(struct http *http, struct span bytes)
+{
+  if (http->kept.len + bytes.len > LIMITS_KEPT_BODY_BYTES) {
+    refuse_large(http);
+    return -EFBIG;
+  }
+  if (http_hold(http, &http->kept, bytes))
+    return 0;
+  http_fail_memory(http);
+  return -ENOBUFS;
 }
 
 /* Takes what of bytes belongs to the body. Returns how many bytes do, or -errno when it has dealt with an error. */
@@ -74,20 +91,16 @@ static ssize_t take(struct http *http, struct span bytes)
       http_refuse(http, &broken, 0, "the framing of the body is broken");
       return -EBADMSG;
     }
-    if (content && !crypto_of(http)->add(http->digest, span_sub(rest, 0, content))) {
+    if (content && http->digest && !crypto_of(http)->add(http->digest, span_sub(rest, 0, content))) {
       http_fail_memory(http);
       return -ENOMEM;
     }
+    if (content && http->swaps && keep(http, span_sub(rest, 0, content)) < 0)
+      return -ENOBUFS;
     at += len;
   }
-  if (http->kept.len + at > LIMITS_KEPT_BODY_BYTES) {
-    refuse_large(http);
-    return -EFBIG;
-  }
-  if (!http_hold(http, &http->kept, span_sub(bytes, 0, at))) {
-    http_fail_memory(http);
+  if (!http->swaps && keep(http, span_sub(bytes, 0, at)) < 0)
     return -ENOBUFS;
-  }
   http->active_ms = loop_now_ms(http->proxy->loop);
   return (ssize_t)at;
 }
@@ -97,6 +110,10 @@ static void finish(struct http *http)
 {
   unsigned char hash[SIGV4_HASH_BYTES];
 
+  if (http->swaps) {
+    http_secret_body_kept(http);
+    return;
+  }
   if (!crypto_of(http)->end(&http->digest, hash)) {
     http_fail_memory(http);
     return;

@@ -1,5 +1,6 @@
 /* What a request of the HTTP machine (http.c) asks for, and whether it is well formed. */
 #include "proxy/http_rewrite.h"
+#include "proxy/http_secret_body.h"
 #include "proxy/http_state.h"
 #include "proxy/stub.h"
 
@@ -23,6 +24,7 @@ void http_request_note(struct http *http, const struct http_head *head, const st
 {
   bool whole_server = target->path.len == 0 && span_equal(head->method, SPAN("OPTIONS"));
   struct span path = whole_server ? SPAN("*") : http_target_path(target);
+  struct http_head sent;
 
   http->host = target->host;
   http->port = target->port;
@@ -42,7 +44,9 @@ void http_request_note(struct http *http, const struct http_head *head, const st
   /* A path that is cut here is one byte too long to be judged. */
   buf_append(&http->label, span_sub(path, 0, HTTP_LABEL_BYTES + 1));
   http->parent = http_rewrite_is_reflected(head) ? NULL : http_exchange_parent(http);
-  http_rewrite_request(head, target, http->parent, &http->request);
+  sent = *head;
+  http_secret_body_ask(http, &sent);
+  http_rewrite_request(&sent, target, http->parent, &http->request);
 }
 
 int http_request_check(struct http *http, const struct http_head *head, struct err *err, struct http_target *ret_target,

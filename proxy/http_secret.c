@@ -15,10 +15,13 @@
 #include "proxy/http_rewrite.h"
 #include "proxy/http_shared.h"
 #include "proxy/http_state.h"
+#include "proxy/inject_sign.h"
 #include "proxy/terminator.h"
 #include "proxy/values.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 
 void http_shared_look(const struct values *values, inject_set bound, const struct http_head *head,
                       struct inject_look *ret_look, inject_set *ret_misused)
@@ -38,7 +41,9 @@ void http_shared_look(const struct values *values, inject_set bound, const struc
 void http_secret_look(struct http *http, const struct http_head *head)
 {
   const struct proxy *proxy = http->proxy;
+  const struct inject_secret *list;
   struct inject_look look;
+  size_t count;
 
   http->renewed = false;
   http->bound = http->fixed.tls ? decide_bound(proxy->policy, &http->host, http->port) : 0;
@@ -46,6 +51,12 @@ void http_secret_look(struct http *http, const struct http_head *head)
   http->wanted = look.wanted;
   http->wants_body = look.body;
   http->fault = look.fault;
+  if (!proxy->values)
+    return;
+  list = values_list(proxy->values, &count);
+  http->swaps = http->request_body.done ? 0 : inject_body_swaps(list, count, http->bound, head);
+  http->writing = inject_body_writing(head);
+  http->scrubs = inject_body_scrubs(list, count, http->bound);
 }
 
 void http_shared_explain(const struct values *values, const struct http_misuse *misuse, struct buf *out_cause,
@@ -131,12 +142,18 @@ static int fill_in(const struct http *http, struct err *err, struct buf *out)
     .crypto = http->proxy->terminator->crypto(),
     .body = { .ptr = http->hash, .len = http->has_hash ? sizeof http->hash : 0 },
   };
+  char length[24];
   size_t count;
   int r = http_head_parse_request(buf_span(&http->request), err, &head);
 
   list = values_list(http->proxy->values, &count);
-  if (r == 0 && http->has_hash)
+  if (r == 0 && (http->has_hash || http->resized))
     http_head_drop(&head, "expect"); /* it has been answered */
+  if (r == 0 && http->resized) {
+    snprintf(length, sizeof length, "%" PRIu64, http->request_body.left);
+    http_head_drop(&head, "transfer-encoding");
+    r = inject_set_field(&head, SPAN("Content-Length"), span_of(length));
+  }
   if (r == 0)
     r = inject_fields(list, count, http->wanted, &signer, &head, err, &fields);
   if (r == 0) {

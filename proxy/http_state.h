@@ -1,7 +1,7 @@
 /* http_state: the state of one client's HTTP connection; shared by http.c (answers, the life of the connection),
- * http_request.c (what a request asks for), http_judge.c (what may be reached), http_secret.c (credentials),
- * http_keep.c (bodies that are signed), http_reach.c (reaching it) and http_exchange.c (an exchange with an origin),
- * and by nothing else. */
+ * http_request.c (what a request asks for), http_judge.c (what may be reached), http_secret.c and http_secret_body.c
+ * (credentials), http_keep.c (bodies that are signed), http_reach.c (reaching it) and http_exchange.c (an exchange with
+ * an origin), and by nothing else. */
 #ifndef SBX_PROXY_HTTP_STATE_H
 #define SBX_PROXY_HTTP_STATE_H
 
@@ -10,6 +10,7 @@
 #include "proxy/http_body.h"
 #include "proxy/http_fixed.h"
 #include "proxy/inject.h"
+#include "proxy/inject_body.h"
 #include "proxy/reach.h"
 #include "proxy/relay.h"
 
@@ -92,6 +93,15 @@ struct http {
   bool has_hash;
   bool renewed; /* newer ones have been asked for */
   size_t scrubbed; /* values that the origin has sent back */
+  inject_set swaps; /* whose placeholders are swapped in the request's body, which is kept for it */
+  enum inject_writing writing; /* of values, there */
+  bool resized; /* kept is the body without its framing, and its length goes into the head */
+  inject_set in_body; /* whose placeholders have gone in the request's body as they are */
+  struct buf watched; /* the end of what has gone, which may begin one */
+  inject_set scrubs; /* whose values are taken out of the response's body */
+  struct buf scrub_held; /* the end of what has come of it, which may begin one */
+  size_t scrub_masked; /* how much of that belongs to a value that began before */
+  bool scrub_ended; /* the last chunk has gone */
   struct buf trailer; /* of the response, as far as it has come */
   struct values_waiter *values_waiter;
   const char *fix; /* of a refusal, where the verdict does not say it; or NULL */
@@ -125,10 +135,6 @@ void http_record(struct http *http, const struct verdict *verdict);
 
 /* The response is complete: next request, or end. */
 void http_done(struct http *http);
-
-/* The response has ended with TLS that was not: some servers never announce their end, and attackers cut. The client
- * gets the same end, and judges it as it would without us. */
-void http_cut(struct http *http);
 
 /* Obeys the exchange's verdict. cause: of a refusal, or NULL. */
 void http_obey(struct http *http, const char *cause);

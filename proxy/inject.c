@@ -15,7 +15,7 @@ struct injection {
   struct buf *out;
 };
 
-static int check_value(const struct inject_secret *secret, struct err *err)
+int inject_check_value(const struct inject_secret *secret, struct err *err)
 {
   const char *name = secret->credential->name;
   struct span value = secret->value;
@@ -36,13 +36,16 @@ static struct span since(const struct buf *out, size_t start)
   return span_sub(buf_span(out), start, out->len);
 }
 
-/* Percent-encodes all that is not unreserved (RFC 3986, 2.3). */
-static void append_encoded(struct span value, struct buf *out)
+/* What a text that placeholders are swapped in may hold as it is (RFC 3986, 3.3); NULL: anything, it is no URL. */
+#define IN_QUERY ""
+#define IN_PATH "!$&'()*+,;=:@"
+
+void inject_append_encoded(struct span value, const char *kept, struct buf *out)
 {
   for (size_t i = 0; i < value.len; i++) {
     char byte = value.ptr[i];
 
-    if (span_is_alpha(byte) || span_is_digit(byte) || (byte && strchr("-._~", byte)))
+    if (span_is_alpha(byte) || span_is_digit(byte) || (byte && (strchr("-._~", byte) || strchr(kept, byte))))
       buf_append_byte(out, byte);
     else
       buf_printf(out, "%%%02X", (unsigned char)byte);
@@ -51,7 +54,7 @@ static void append_encoded(struct span value, struct buf *out)
 
 /* Appends text with the placeholders of a set swapped; appends nothing, and returns false, where it holds none. Where
  * two begin at one place the longer is meant. */
-static bool swap(const struct injection *in, inject_set set, struct span text, bool query, struct buf *out)
+static bool swap(const struct injection *in, inject_set set, struct span text, const char *kept, struct buf *out)
 {
   size_t from = 0;
   bool any = false;
@@ -64,9 +67,9 @@ static bool swap(const struct injection *in, inject_set set, struct span text, b
       struct span placeholder = in->secrets[i].placeholder;
       struct inject_match match = { .at = text.len, .len = placeholder.len };
 
-      if (!inject_has(set, i) || (query && !inject_find_escaped(text, from, placeholder, &match)))
+      if (!inject_has(set, i) || (kept && !inject_find_escaped(text, from, placeholder, &match)))
         continue;
-      if (!query)
+      if (!kept)
         match.at = inject_find_raw(text, from, placeholder);
       if (match.at < text.len && (match.at < first.at || (match.at == first.at && match.len > first.len))) {
         first = match;
@@ -78,8 +81,8 @@ static bool swap(const struct injection *in, inject_set set, struct span text, b
       buf_append(out, span_sub(text, from, first.at - from));
     if (!whose)
       return any;
-    if (query)
-      append_encoded(whose->value, out);
+    if (kept)
+      inject_append_encoded(whose->value, kept, out);
     else
       buf_append(out, whose->value);
     from = first.at + first.len;
@@ -98,7 +101,7 @@ static bool swap_basic(const struct injection *in, inject_set set, struct http_f
   if (!inject_read_basic(field->value, &scheme, &token, &plain))
     return false;
   buf_reserve(&swapped, LIMITS_HTTP_HEAD_BYTES);
-  if (!swap(in, set, buf_span(&plain), false, &swapped))
+  if (!swap(in, set, buf_span(&plain), NULL, &swapped))
     return false;
   buf_append(in->out, scheme);
   base64_append(buf_span(&swapped), in->out);
@@ -121,12 +124,25 @@ static void swap_field(const struct injection *in, inject_set wanted, struct htt
       set |= (inject_set)1 << i;
   if (!set || swap_basic(in, set, field))
     return;
-  if (swap(in, set, field->value, false, in->out))
+  if (swap(in, set, field->value, NULL, in->out))
     field->value = since(in->out, start);
 }
 
-/* Writes the target with the placeholders in its parameters swapped; and, where credential is not NULL, with the
- * parameter that is its place set to value, once. */
+/* Writes the path with the placeholders in it swapped. No byte of a value ends a segment. */
+static void write_path(const struct injection *in, inject_set wanted)
+{
+  struct span path = inject_path_of(in->head->target);
+  inject_set here = 0;
+
+  for (size_t i = 0; i < in->count; i++)
+    if (inject_has(wanted, i) && in->secrets[i].credential->place == POLICY_PLACE_PATH)
+      here |= (inject_set)1 << i;
+  if (!here || !swap(in, here, path, IN_PATH, in->out))
+    buf_append(in->out, path);
+}
+
+/* Writes the target with the placeholders in its parameters and its path swapped; and, where credential is not NULL,
+ * with the parameter that is its place set to value, once. */
 static void write_target(const struct injection *in, inject_set wanted, const struct inject_secret *attached)
 {
   const char *name = attached ? attached->credential->place_name : "";
@@ -136,7 +152,7 @@ static void write_target(const struct injection *in, inject_set wanted, const st
   char separator = '?';
   bool set = !attached;
 
-  buf_append(in->out, inject_path_of(in->head->target));
+  write_path(in, attached ? 0 : wanted);
   while (inject_next_parameter(&rest, &parameter)) {
     bool ours = attached && inject_is_named(parameter.name, name);
     inject_set here = 0;
@@ -151,17 +167,17 @@ static void write_target(const struct injection *in, inject_set wanted, const st
     if (ours && parameter.all.len == parameter.name.len)
       buf_append_byte(in->out, '=');
     if (ours)
-      append_encoded(attached->value, in->out);
-    else if (!swap(in, here, parameter.value, true, in->out))
+      inject_append_encoded(attached->value, IN_QUERY, in->out);
+    else if (!swap(in, here, parameter.value, IN_QUERY, in->out))
       buf_append(in->out, parameter.value);
     set = set || ours;
     separator = '&';
   }
   if (!set) {
     buf_append_byte(in->out, separator);
-    append_encoded(span_of(name), in->out);
+    inject_append_encoded(span_of(name), IN_QUERY, in->out);
     buf_append_byte(in->out, '=');
-    append_encoded(attached->value, in->out);
+    inject_append_encoded(attached->value, IN_QUERY, in->out);
   }
   in->head->target = since(in->out, start);
 }
@@ -205,7 +221,9 @@ static int attach(const struct injection *in, const struct inject_secret *secret
     write_target(in, 0, secret);
     return 0;
   case POLICY_PLACE_SIGV4:
-    return 0; /* nothing is set where nothing was signed */
+  case POLICY_PLACE_PATH:
+  case POLICY_PLACE_BODY:
+    return 0; /* nothing is set where nothing stood, and nothing was signed */
   }
   if (inject_set_field(in->head, name, since(in->out, start)) < 0)
     return err_set(err, ENOBUFS, "credential %s: the request has no room for one more header field", credential->name);
@@ -234,6 +252,11 @@ static int sign(const struct injection *in, inject_set wanted, const struct inje
   return r;
 }
 
+static bool is_in_target(const struct policy_credential *credential)
+{
+  return credential->place == POLICY_PLACE_QUERY || credential->place == POLICY_PLACE_PATH;
+}
+
 int inject_fields(const struct inject_secret *secrets, size_t count, inject_set wanted,
                   const struct inject_signer *signer, struct http_head *head, struct err *err, struct buf *out)
 {
@@ -244,11 +267,11 @@ int inject_fields(const struct inject_secret *secrets, size_t count, inject_set 
   int failed;
 
   for (size_t i = 0; i < count; i++) {
-    int r = inject_has(wanted, i) ? check_value(&secrets[i], err) : 0;
+    int r = inject_has(wanted, i) ? inject_check_value(&secrets[i], err) : 0;
 
     if (r < 0)
       return r;
-    in_target = in_target || (inject_has(wanted, i) && secrets[i].credential->place == POLICY_PLACE_QUERY);
+    in_target = in_target || (inject_has(wanted, i) && is_in_target(secrets[i].credential));
     if (inject_has(wanted, i) && inject_attaches(secrets[i].credential, head))
       attached |= (inject_set)1 << i;
   }

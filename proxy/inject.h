@@ -5,10 +5,11 @@
  * go at all; inject_fields() then writes the fields with the values in them. Pure.
  *
  * A placeholder in the head of a request is swapped or refused: swapped where credentials stand (Authorization with any
- * scheme, Basic ones decoded and encoded anew; well-known fields such as X-Api-Key; the field or the query parameter
- * that is the credential's place), if the target is one that its credential is bound to; refused everywhere else, the
- * path and other targets included. In a body it is worthless and passes; as it does in Cookie and Referer to a target
- * that is bound. A method that has the request sent back (TRACE) gets no value at all.
+ * scheme, Basic ones decoded and encoded anew; well-known fields such as X-Api-Key; the field or the query parameter or
+ * the path that is the credential's place), if the target is one that its credential is bound to; refused everywhere
+ * else, other targets included. In a body it is worthless and passes, unless that is its place (inject_body.h); as it
+ * does in Cookie and Referer to a target that is bound. A method that has the request sent back (TRACE) gets no value
+ * at all.
  *
  * Of a credential with which requests are signed (POLICY_PLACE_SIGV4) placeholder and value are several words
  * (credential_word()). The first, the key's id, stands in the Authorization header of a request that was signed with
@@ -63,6 +64,12 @@ struct inject_signer {
   const struct sigv4_crypto *crypto;
   struct span body; /* the hash of the body in hex; empty: there is no body, or inject_look() has not asked for it */
 };
+
+/* 0; or -EINVAL where the value of a secret is missing or cannot stand in a head, as inject_fields() has it. */
+int inject_check_value(const struct inject_secret *secret, struct err *err);
+
+/* Percent-encodes all that is neither unreserved (RFC 3986, 2.3) nor in kept. */
+void inject_append_encoded(struct span value, const char *kept, struct buf *out);
 
 /* bound: the credentials whose bind rules name the target (decide_bound); none for cleartext. head: as the client sent
  * it. A placeholder is found in the target and in every field, raw, percent-encoded and in base64. Values are not

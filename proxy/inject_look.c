@@ -52,8 +52,12 @@ static enum standing stands_in_target(const struct inject_secret *secret, struct
   struct inject_parameter parameter;
   struct inject_match match;
 
-  if (inject_find(inject_path_of(target), 0, secret->placeholder, &match))
-    return STANDS_ELSEWHERE;
+  if (inject_find(inject_path_of(target), 0, secret->placeholder, &match)) {
+    if (secret->credential->place != POLICY_PLACE_PATH ||
+        !inject_find_escaped(inject_path_of(target), 0, secret->placeholder, &match))
+      return STANDS_ELSEWHERE;
+    standing = STANDS_AT_PLACE;
+  }
   while (inject_next_parameter(&rest, &parameter)) {
     if (!inject_find(parameter.all, 0, secret->placeholder, &match))
       continue;
@@ -108,20 +112,13 @@ static enum standing stands_with_fault(const struct inject_secret *secret, const
   return STANDS_ELSEWHERE;
 }
 
-/* Whether the response has the whole request in its body: of TRACE by its nature (RFC 9110, 9.3.8), of TRACK on some
- * servers. */
-static bool is_traced(struct span method)
-{
-  return span_equal_nocase(method, SPAN("trace")) || span_equal_nocase(method, SPAN("track"));
-}
-
 enum inject_verdict inject_look(const struct inject_secret *secrets, size_t count, inject_set bound,
                                 const struct http_head *head, struct inject_look *ret_look)
 {
   struct inject_look look = { 0 };
 
   *ret_look = look;
-  if (is_traced(head->method))
+  if (inject_is_traced(head->method))
     bound = 0;
   for (size_t i = 0; i < count; i++) {
     bool signs = secrets[i].credential->place == POLICY_PLACE_SIGV4;

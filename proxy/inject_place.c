@@ -124,6 +124,11 @@ bool inject_attaches(const struct policy_credential *credential, const struct ht
          !(query && has_parameter(head->target, credential->place_name));
 }
 
+bool inject_is_traced(struct span method)
+{
+  return span_equal_nocase(method, SPAN("trace")) || span_equal_nocase(method, SPAN("track"));
+}
+
 bool inject_is_echoed(struct span name)
 {
   return is_one_of(name, echoed_fields, MEM_COUNT(echoed_fields));

@@ -27,6 +27,10 @@ bool inject_is_named(struct span text, const char *name);
 bool inject_is_place(const struct policy_credential *credential, struct span name);
 bool inject_is_place_parameter(const struct policy_credential *credential, struct span name);
 
+/* Whether the response has the whole request in its body: of TRACE by its nature (RFC 9110, 9.3.8), of TRACK on some
+ * servers. */
+bool inject_is_traced(struct span method);
+
 /* Whether clients fill the field by themselves with what a server sent before. */
 bool inject_is_echoed(struct span name);
 

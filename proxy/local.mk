@@ -10,6 +10,7 @@ libproxy_a_SOURCES = \
   proxy/dial.c proxy/dial.h \
   proxy/direct.c proxy/direct.h \
   proxy/dns.c proxy/dns.h \
+  proxy/finder.c proxy/finder.h \
   proxy/first_line.c proxy/first_line.h \
   proxy/gate.c proxy/gate.h \
   proxy/hosts.c proxy/hosts.h \
@@ -19,6 +20,7 @@ libproxy_a_SOURCES = \
   proxy/http_request.c \
   proxy/http_reach.c \
   proxy/http_keep.c \
+  proxy/http_secret_body.c proxy/http_secret_body.h \
   proxy/http_secret.c \
   proxy/http_fixed.c proxy/http_fixed.h \
   proxy/http_judge.c \
@@ -28,6 +30,7 @@ libproxy_a_SOURCES = \
   proxy/http_target.c proxy/http_target.h \
   proxy/identity.c proxy/identity.h \
   proxy/inject.c proxy/inject.h \
+  proxy/inject_body.c proxy/inject_body.h \
   proxy/inject_look.c \
   proxy/inject_place.c proxy/inject_place.h \
   proxy/inject_scrub.c \

@@ -12,6 +12,8 @@ struct notify {
   size_t count;
   size_t cap;
   uint64_t more; /* that found no place there */
+  uint64_t in_bodies;
+  uint64_t scrubbed;
   bool has_totals;
   struct control_totals totals;
 };
@@ -94,10 +96,19 @@ static uint32_t at_most(uint64_t number)
 
 void notify_end(struct notify *notify, uint64_t unaudited, uint64_t unread)
 {
-  notify->has_totals = notify->more || unaudited || unread;
-  notify->totals = (struct control_totals){
-    .type = CONTROL_TOTALS, .more = at_most(notify->more), .unaudited = at_most(unaudited), .unread = at_most(unread)
-  };
+  notify->has_totals = notify->more || unaudited || unread || notify->in_bodies || notify->scrubbed;
+  notify->totals = (struct control_totals){ .type = CONTROL_TOTALS,
+                                            .more = at_most(notify->more),
+                                            .unaudited = at_most(unaudited),
+                                            .unread = at_most(unread),
+                                            .in_bodies = at_most(notify->in_bodies),
+                                            .scrubbed = at_most(notify->scrubbed) };
+}
+
+void notify_count(struct notify *notify, bool in_body, uint64_t scrubbed)
+{
+  notify->in_bodies += in_body;
+  notify->scrubbed += scrubbed;
 }
 
 /* Copies what fits, NUL-terminated; a NUL within would end it. The target is zeroed. */

@@ -20,6 +20,10 @@ void notify_free(struct notify *notify);
 /* Never blocks. */
 void notify_denied(struct notify *notify, const struct denial *denial);
 
+/* Counts for the totals: a request in whose body a placeholder went as it is, and values that were taken out of its
+ * response. */
+void notify_count(struct notify *notify, bool in_body, uint64_t scrubbed);
+
 /* The control socket has room again. True when nothing is left to be told. */
 bool notify_flush(struct notify *notify);
 

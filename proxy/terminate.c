@@ -21,10 +21,12 @@
 #include "proxy/ca.h"
 #include "proxy/digest.h"
 #include "proxy/h2.h"
+#include "proxy/inject_body.h"
 #include "proxy/tell.h"
 #include "proxy/terminator.h"
 #include "proxy/tls.h"
 #include "proxy/tls_hello.h"
+#include "proxy/values.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -277,6 +279,22 @@ static tls_protocols offer_of(struct span bytes)
   return offered;
 }
 
+/* Whether a credential that is bound there is about bodies, which are looked at in HTTP/1.1 alone: HTTP/2 is not
+ * offered to such an origin then. */
+static bool is_looked_into(const struct proxy *proxy, const struct http_fixed *fixed)
+{
+  const struct inject_secret *list;
+  inject_set bound;
+  size_t count;
+
+  if (!proxy->values)
+    return false;
+  list = values_list(proxy->values, &count);
+  bound =
+      decide_bound(proxy->policy, &fixed->host, fixed->port) | decide_bound(proxy->policy, &fixed->name, fixed->port);
+  return inject_body_is_looked_into(list, count, bound);
+}
+
 static void start(struct conn *conn, const struct terminator_start *start, struct sock *origin, struct span hello)
 {
   struct terminate *terminate = mem_calloc(1, sizeof *terminate);
@@ -291,6 +309,8 @@ static void start(struct conn *conn, const struct terminator_start *start, struc
   terminate->start = *start;
   terminate->hello = (struct buf)BUF_INIT(LIMITS_HTTP_HEAD_BYTES);
   terminate->offered = offer_of(hello);
+  if (terminate->offered && is_looked_into(conn->proxy, &start->fixed))
+    terminate->offered = TLS_HTTP_1_1;
   sock_move(origin, advance, terminate, &terminate->origin);
   sock_own(&conn->client, advance, terminate);
   conn_serve(conn, &server, terminate);

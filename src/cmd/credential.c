@@ -37,6 +37,10 @@ static void print_inject(const struct policy_credential *credential, struct buf 
   }
   if (credential->inject == POLICY_INJECT_REPLACE) {
     buf_append_str(out, "where the placeholder stands");
+    if (credential->place == POLICY_PLACE_PATH || credential->place == POLICY_PLACE_BODY) {
+      buf_append_str(out, ", also in ");
+      credential_print_place(credential, out);
+    }
     return;
   }
   buf_append_str(out, "to ");

@@ -74,6 +74,8 @@ void summary_add_totals(struct summary *summary, const struct control_totals *to
   summary->more += totals->more;
   summary->unaudited += totals->unaudited;
   summary->unread += totals->unread;
+  summary->in_bodies += totals->in_bodies;
+  summary->scrubbed += totals->scrubbed;
 }
 
 /* What the policy allows and the network does not. */
@@ -130,6 +132,14 @@ void summary_print(const struct summary *summary, enum run_summary mode, int exi
   if (summary->unread)
     log_line(LOG_NOTICE, "the audit lacks %lu lines of this run: its descriptor was full, and nobody read from it",
              summary->unread);
+  if (summary->in_bodies)
+    log_line(LOG_NOTICE,
+             "passed %lux a placeholder in the body of a request, as it is, which is no login there; the audit has it "
+             "(placeholder_in_body), and a credential with \"place\": \"body\" is swapped there",
+             summary->in_bodies);
+  if (summary->scrubbed)
+    log_line(LOG_NOTICE, "took %lux a value of a credential out of a response; the audit has it (scrubbed)",
+             summary->scrubbed);
   if (mode == RUN_SUMMARY_ALWAYS)
     log_line(LOG_NOTICE, "run %s: exit status %d, %zu distinct denials", run_id, exit_status, denials);
 }

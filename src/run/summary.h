@@ -22,6 +22,8 @@ struct summary {
   unsigned long more; /* denials beyond the distinct ones that were kept */
   unsigned long unaudited; /* lines that the audit had no room for */
   unsigned long unread; /* lines that the audit's reader did not take in time */
+  unsigned long in_bodies; /* requests in whose body a placeholder went as it is */
+  unsigned long scrubbed; /* values of credentials that were taken out of responses */
 };
 
 #define SUMMARY_INIT { .entries = NULL }

@@ -135,6 +135,8 @@ struct control_totals {
   uint32_t more; /* denials and failures that CONTROL_DENIED has not told */
   uint32_t unaudited; /* lines that the audit had no room for */
   uint32_t unread; /* lines that the audit's reader did not take in time */
+  uint32_t in_bodies; /* requests in whose body a placeholder went as it is */
+  uint32_t scrubbed; /* values of credentials that were taken out of responses */
 };
 
 /* Asks whether a target may be reached. */

@@ -1,8 +1,8 @@
 # The proxy's fuzz targets; the variables are those of tests/fuzz/local.mk.
-fuzz_proxy_programs = tests/fuzz/fuzz_conn tests/fuzz/fuzz_dns tests/fuzz/fuzz_first_line tests/fuzz/fuzz_h2 \
+fuzz_proxy_programs = tests/fuzz/fuzz_conn tests/fuzz/fuzz_dns tests/fuzz/fuzz_finder tests/fuzz/fuzz_first_line tests/fuzz/fuzz_h2 \
   tests/fuzz/fuzz_http_body tests/fuzz/fuzz_http_head tests/fuzz/fuzz_inject tests/fuzz/fuzz_parent tests/fuzz/fuzz_sigv4 tests/fuzz/fuzz_socks5 tests/fuzz/fuzz_tls_hello
 check_PROGRAMS += $(fuzz_proxy_programs)
-EXTRA_DIST += tests/fuzz/corpus/conn tests/fuzz/corpus/dns tests/fuzz/corpus/first_line tests/fuzz/corpus/h2 \
+EXTRA_DIST += tests/fuzz/corpus/conn tests/fuzz/corpus/dns tests/fuzz/corpus/finder tests/fuzz/corpus/first_line tests/fuzz/corpus/h2 \
   tests/fuzz/corpus/http_body tests/fuzz/corpus/http_head tests/fuzz/corpus/inject tests/fuzz/corpus/parent tests/fuzz/corpus/sigv4 tests/fuzz/corpus/socks5 tests/fuzz/corpus/tls_hello
 if !FUZZING
 TESTS += $(fuzz_proxy_programs)
@@ -22,6 +22,11 @@ tests_fuzz_fuzz_inject_SOURCES = tests/fuzz/fuzz_inject.c $(fuzz_driver)
 tests_fuzz_fuzz_inject_CPPFLAGS = $(fuzz_cppflags)
 tests_fuzz_fuzz_inject_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_fuzz_inject_LDADD = libproxy.a libpolicy.a libbase.a
+
+tests_fuzz_fuzz_finder_SOURCES = tests/fuzz/fuzz_finder.c $(fuzz_driver)
+tests_fuzz_fuzz_finder_CPPFLAGS = $(fuzz_cppflags)
+tests_fuzz_fuzz_finder_LDFLAGS = $(fuzz_ldflags)
+tests_fuzz_fuzz_finder_LDADD = libproxy.a libpolicy.a libbase.a
 
 tests_fuzz_fuzz_first_line_SOURCES = tests/fuzz/fuzz_first_line.c $(fuzz_driver)
 tests_fuzz_fuzz_first_line_CPPFLAGS = $(fuzz_cppflags)

@@ -9,6 +9,9 @@ What an API's pages do, beside what coding agents ask (agents.py):
 
     /check              200 for a request with the secret, 401 with a challenge for one without
     /reflect            what it got for Authorization, and the secret, in header fields and in the phrase in every form
+    /mirror             the same in the body, in chunks of a few bytes, compressed where that is asked for
+    /botTOKEN/send      200 where TOKEN is the secret, 401 else; the path in the body
+    /login              200 where "token" of the body, a form or JSON, is the secret, 401 else
     /redirect?to=URL    302
     /ticks/N            N events (text/event-stream), a tenth of a second apart
     /websocket          101, then every byte comes back; 401 without the secret
@@ -16,7 +19,9 @@ What an API's pages do, beside what coding agents ask (agents.py):
     others              as at any origin (origin.py)
 """
 import base64
+import gzip
 import hashlib
+import json
 import os
 import time
 import urllib.parse
@@ -88,6 +93,34 @@ def reflect(connection, request):
     connection.answer(b"reflected\n", f"200 OK {secret}", fields)
 
 
+def mirror(connection, request):
+    secret = (request.get("authorization") or "nothing").split()[-1]
+    quoted = urllib.parse.quote(secret, safe="")
+    encoded = [base64.b64encode((before + secret + "z").encode()).decode() for before in ("", "a", "ab")]
+    body = json.dumps({"mirrored": secret, "url": f"/?t={quoted}", "twice": quoted.replace("%", "%25"), "base64": encoded}).encode()
+    if "gzip" in (request.get("accept-encoding") or ""):
+        connection.answer(gzip.compress(body), fields=["Content-Encoding: gzip"])
+        return
+    connection.send(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n")
+    for at in range(0, len(body), 7):
+        connection.send(b"%x\r\n%s\r\n" % (len(body[at:at + 7]), body[at:at + 7]))
+    connection.send(b"0\r\n\r\n")
+
+
+def bot(connection, request):
+    path = request.target.encode()
+    known = urllib.parse.unquote(request.target)[len("/bot"):].rpartition("/")[0] in SECRETS
+    connection.answer(b"you asked for " + path + b"\n", "200 OK" if known else "401 Unauthorized")
+
+
+def login(connection, request):
+    if "json" in (request.get("content-type") or ""):
+        token = json.loads(request.body)["token"]
+    else:
+        token = urllib.parse.parse_qs(request.body.decode())["token"][0]
+    connection.answer(b"hello, lab\n" if token in SECRETS else b"who are you?\n", "200 OK" if token in SECRETS else "401 Unauthorized")
+
+
 def ticks(connection, count):
     connection.send(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n")
     for number in range(count):
@@ -103,6 +136,12 @@ def api(connection, request):
         connection.answer(b"hello, lab\n") if is_known(request) else refuse(connection)
     elif action == "reflect":
         reflect(connection, request)
+    elif action == "mirror":
+        mirror(connection, request)
+    elif action.startswith("bot"):
+        bot(connection, request)
+    elif action == "login":
+        login(connection, request)
     elif action == "redirect":
         to = urllib.parse.parse_qs(request.target.partition("?")[2])["to"][0]
         connection.answer(b"elsewhere\n", "302 Found", [f"Location: {to}"])

@@ -246,6 +246,7 @@ BOTH_ACCEPT = [
     '{"audit": {"file": "~"}}',
     '{"env": {"pass": ["A_*"], "set": {"A": ""}}}',
     '{"credentials": {}}',
+    '{"credentials": {"github": {"scrub": "head", "place": "path"}, "npm": {"place": "body", "scrub": "body"}}}',
     '{"credentials": {"aws": {}, "x": {"source": {"env": ["A", "B", "C"]}, "bind": ["a.test"], "env": ["D", "E"], "place": "sigv4"}}}',
     '{"credentials": {"github": {}, "x": {"preset": "npm", "bind": ["a.test:*", {"host": "*.b.test"}], "env": "X"}}}',
     '{"credentials": {"github": {"preset": "github", "source": {"exec": ["a", ""], "timeout": "5s", "ttl": 60}}}}',

@@ -31,6 +31,12 @@ tests_unit_test_proxy_inject_SOURCES = tests/unit/test_proxy_inject.c
 tests_unit_test_proxy_inject_CPPFLAGS = $(unit_cppflags)
 tests_unit_test_proxy_inject_LDADD = $(unit_proxy_libs)
 
+check_PROGRAMS += tests/unit/test_proxy_finder
+TESTS += tests/unit/test_proxy_finder
+tests_unit_test_proxy_finder_SOURCES = tests/unit/test_proxy_finder.c
+tests_unit_test_proxy_finder_CPPFLAGS = $(unit_cppflags)
+tests_unit_test_proxy_finder_LDADD = $(unit_proxy_libs)
+
 check_PROGRAMS += tests/unit/test_proxy_hosts
 TESTS += tests/unit/test_proxy_hosts
 tests_unit_test_proxy_hosts_SOURCES = tests/unit/test_proxy_hosts.c

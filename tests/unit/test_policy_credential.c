@@ -104,6 +104,12 @@ static void test_refused(void **state)
     { "github", "{\"place\": \"header\"}", "place: not a place" },
     { "github", "{\"place\": {\"header\": \"a\", \"query\": \"b\"}}", "place: not a place" },
     { "github", "{\"place\": {\"body\": \"a\"}}", "place: not a place" },
+    { "github", "{\"place\": \"body\", \"inject\": \"attach\"}",
+      "inject: with \"place\": \"body\" a value goes where the placeholder stands" },
+    { "github", "{\"place\": \"path\", \"inject\": \"attach-if-absent\"}",
+      "inject: with \"place\": \"path\" a value goes where the placeholder stands" },
+    { "github", "{\"scrub\": \"bodies\"}", "scrub: not a part of responses; write \"head\" or \"body\"" },
+    { "github", "{\"scrub\": true}", "scrub: not a part of responses" },
     { "github", "{\"place\": {\"header\": \"\"}}", "place: header: not a header's name" },
     { "github", "{\"place\": {\"header\": \"a:b\"}}", "place: header: not a header's name" },
     { "github", "{\"place\": {\"header\": \"Host\"}}", "place: header: a header that is no place" },
@@ -184,6 +190,16 @@ static void test_canonical(void **state)
       "{\"source\": {\"env\": [\"A\", \"B\"]}, \"env\": [\"C\", \"D\"], \"bind\": [\"a.test\"], \"place\": \"sigv4\"}",
       "{\"preset\": null, \"source\": {\"env\": [\"A\", \"B\"]}, \"bind\": [\"a.test\"], \"env\": [\"C\", \"D\"], "
       "\"inject\": \"replace\", \"place\": \"sigv4\"}" },
+    { "x",
+      "{\"source\": {\"file\": \"/x\"}, \"env\": \"X\", \"bind\": [\"a.test\"], \"place\": \"path\", \"scrub\": "
+      "\"body\"}",
+      "{\"preset\": null, \"source\": {\"file\": \"/x\"}, \"bind\": [\"a.test\"], \"env\": [\"X\"], \"inject\": "
+      "\"replace\", \"place\": \"path\", \"scrub\": \"body\"}" },
+    { "x",
+      "{\"source\": {\"file\": \"/x\"}, \"env\": \"X\", \"bind\": [\"a.test\"], \"place\": \"body\", \"scrub\": "
+      "\"head\"}",
+      "{\"preset\": null, \"source\": {\"file\": \"/x\"}, \"bind\": [\"a.test\"], \"env\": [\"X\"], \"inject\": "
+      "\"replace\", \"place\": \"body\"}" },
     { "npm", "{\"place\": {\"basic\": \"\"}, \"env\": \"K\", \"bind\": [\"a.test\"]}",
       "{\"preset\": \"npm\", \"source\": {\"env\": \"NPM_TOKEN\"}, \"bind\": [\"a.test\"], \"env\": [\"K\"], "
       "\"inject\": \"replace\", \"place\": {\"basic\": \"\"}}" },

@@ -180,7 +180,10 @@ static void append_credential(struct unit_random *random, const char *name, stru
     buf_printf(out, ", \"inject\": \"%s\"", PICK(random, "auto", "replace"));
   if (unit_below(random, 2))
     buf_printf(out, ", \"place\": %s",
-               PICK(random, "\"bearer\"", "{\"basic\": \"\"}", "{\"header\": \"X-K\"}", "{\"query\": \"k~\"}"));
+               PICK(random, "\"bearer\"", "\"path\"", "\"body\"", "{\"basic\": \"\"}", "{\"header\": \"X-K\"}",
+                    "{\"query\": \"k~\"}"));
+  if (unit_below(random, 2))
+    buf_printf(out, ", \"scrub\": \"%s\"", PICK(random, "head", "body"));
   if (unit_below(random, 2))
     buf_printf(out, ", \"preset\": %s", PICK(random, "null", "\"npm\"", "\"github\""));
   buf_append_byte(out, '}');

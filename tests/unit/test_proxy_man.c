@@ -52,9 +52,10 @@ static void test_reasons(void **state)
 
 static void test_audit_fields(void **state)
 {
-  static const char *const fields[] = { "time",       "run",      "event",  "verdict", "via",  "host",   "port",
-                                        "ip",         "parent",   "method", "path",    "rule", "reason", "asked",
-                                        "credential", "scrubbed", "up",     "down",    "ms" };
+  static const char *const fields[] = { "time",     "run",  "event",  "verdict", "via",
+                                        "host",     "port", "ip",     "parent",  "method",
+                                        "path",     "rule", "reason", "asked",   "credential",
+                                        "scrubbed", "up",   "down",   "ms",      "placeholder_in_body" };
   buf_autofree struct buf page = BUF_INIT(1024 * 1024);
   struct span audit;
 
