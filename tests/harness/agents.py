@@ -12,8 +12,12 @@ import shutil
 import subprocess
 import tarfile
 
-# What npm says where there is no way to a registry; anything else is a failure.
-OUT_OF_REACH = r"\bcode (ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ENETUNREACH|EHOSTUNREACH|ETIMEDOUT|ERR_SOCKET_TIMEOUT)\b"
+# What npm says where there is no way to a registry, or one that it cannot trust (a company's proxy that it has not been
+# told of); anything else is a failure.
+OUT_OF_REACH = (r"\bcode (ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ENETUNREACH|EHOSTUNREACH|ETIMEDOUT|ERR_SOCKET_TIMEOUT"
+                r"|SELF_SIGNED_CERT_IN_CHAIN|DEPTH_ZERO_SELF_SIGNED_CERT|UNABLE_TO_GET_ISSUER_CERT_LOCALLY"
+                r"|UNABLE_TO_VERIFY_LEAF_SIGNATURE)\b")
+PATIENCE = 240  # seconds, for one package
 
 
 class OutOfReach(Exception):
@@ -34,8 +38,12 @@ def wanted(pins):
 
 def pack(spec, digest, directory):
     """The package's archive, as it was when its digest was written down."""
-    command = ["npm", "pack", "--json", "--ignore-scripts", "--cache", f"{directory}/cache", "--pack-destination", directory, spec]
-    done = subprocess.run(command, cwd=directory, capture_output=True, text=True)
+    command = ["npm", "pack", "--json", "--ignore-scripts", "--fetch-timeout", "60000", "--fetch-retries", "1",
+               "--cache", f"{directory}/cache", "--pack-destination", directory, spec]
+    try:
+        done = subprocess.run(command, cwd=directory, capture_output=True, text=True, timeout=PATIENCE)
+    except subprocess.TimeoutExpired:
+        raise OutOfReach(f"{spec}: it has not come within {PATIENCE} s") from None
     if done.returncode != 0:
         raise (OutOfReach if re.search(OUT_OF_REACH, done.stderr) else RuntimeError)(f"{spec}: {done.stderr}")
     path, = (os.path.join(directory, name) for name in os.listdir(directory) if name.endswith(".tgz"))
