@@ -32,6 +32,7 @@
 #include "sys/scm.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -77,10 +78,10 @@ static void read_control(struct program *program)
   }
   if ((size_t)n == sizeof message.answer && message.type == CONTROL_ANSWER)
     ask_answer(program->proxy.ask, &message.answer);
-  if ((size_t)n == sizeof message.secret && message.type == CONTROL_SECRET && program->proxy.values) {
+  if (n >= (ssize_t)offsetof(struct control_secret, value) && message.type == CONTROL_SECRET &&
+      (size_t)n == offsetof(struct control_secret, value) + message.secret.len && program->proxy.values)
     values_answer(program->proxy.values, &message.secret);
-    mem_wipe(&message, sizeof message);
-  }
+  mem_wipe(&message, sizeof message);
   for (size_t i = 0; i < count; i++)
     fd_close(&fds[i]);
 }
@@ -351,10 +352,10 @@ static void program_free(struct program *program)
   resolve_free(program->proxy.resolve);
   splice_close(&program->proxy.splice);
   audit_free(program->proxy.audit);
+  values_free(program->proxy.values);
   loop_free(program->proxy.loop);
   ask_free(program->proxy.ask);
   notify_free(program->proxy.notify);
-  values_free(program->proxy.values);
   if (program->proxy.terminator)
     program->proxy.terminator->close(program->proxy.terminator_data);
   policy_free(program->policy);

@@ -7,7 +7,8 @@
  *
  *   IDLE     a value may be there       wanted, and none there or expired; or refused by an origin ──> UNSENT
  *   UNSENT   the socket had no room     room ──> ASKED
- *   ASKED                               the answer ──> IDLE, and who waits for this one and for no other is told
+ *   ASKED                               the answer, or time is up ──> IDLE, and who waits for this one and for no
+ *                                       other is told
  *
  * A failure is told to those that wait, and not kept: the next request asks again. A value that was there stays until a
  * new one comes; an answer without a value takes it away.
@@ -27,6 +28,7 @@
 
 #define PLACEHOLDER_LEAST 8 /* inject.h */
 #define WORDS_MAX 3 /* credential_word() */
+#define GRACE_MS 10000 /* what sbx gets beyond the time that a program of a source has */
 #define ERROR_BYTES (sizeof((struct control_secret *)NULL)->error)
 
 enum value_state {
@@ -37,6 +39,7 @@ enum value_state {
 
 struct value {
   enum value_state state;
+  uint64_t deadline_ms; /* of the loop's clock, unless idle */
   bool stale; /* how it is asked for */
   struct secret memory;
   struct secret former; /* the value before: an origin may still send it back */
@@ -57,6 +60,7 @@ struct values_waiter {
 
 struct values {
   struct proxy *proxy;
+  struct loop_timer *timer; /* on while something is asked */
   size_t count;
   struct value items[LIMITS_CREDENTIALS];
   struct inject_secret list[LIMITS_CREDENTIALS];
@@ -101,6 +105,7 @@ void values_free(struct values *values)
     secret_free(&values->items[i].memory);
     secret_free(&values->items[i].former);
   }
+  loop_timer_free(&values->timer);
   free(values);
 }
 
@@ -204,12 +209,36 @@ void values_flush(struct values *values)
   notify_await_room(values->proxy, NOTIFY_WANTS, unsent);
 }
 
-static void ask(struct value *value, bool stale)
+static void expire(void *data);
+
+/* The timer goes off when the first of those that are asked has to be there. */
+static void set_timer(struct values *values)
 {
+  uint64_t now = loop_now_ms(values->proxy->loop);
+  uint64_t nearest = UINT64_MAX;
+
+  for (size_t i = 0; i < values->count; i++)
+    if (values->items[i].state != VALUE_IDLE && values->items[i].deadline_ms < nearest)
+      nearest = values->items[i].deadline_ms;
+  /* When memory is short for it, the answer itself has to do. */
+  if (!values->timer && loop_timer_new(values->proxy->loop, expire, values, &values->timer) < 0)
+    return;
+  if (nearest == UINT64_MAX)
+    loop_timer_stop(values->timer);
+  else
+    loop_timer_set(values->timer, nearest > now ? nearest - now : 0);
+}
+
+static void ask(struct values *values, size_t index, bool stale)
+{
+  struct value *value = &values->items[index];
+
   if (value->state != VALUE_IDLE)
     return;
   value->state = VALUE_UNSENT;
   value->stale = stale;
+  value->deadline_ms = loop_now_ms(values->proxy->loop) + values->list[index].credential->source.timeout_ms + GRACE_MS;
+  set_timer(values);
 }
 
 static int wait_for(struct values *values, inject_set wanted, void (*done)(void *data, const char *error), void *data,
@@ -236,7 +265,7 @@ int values_want(struct values *values, inject_set wanted, void (*done)(void *dat
   for (size_t i = 0; i < values->count; i++) {
     if (!inject_has(wanted, i) || is_good(values, &values->items[i]))
       continue;
-    ask(&values->items[i], values->items[i].memory.len > 0);
+    ask(values, i, values->items[i].memory.len > 0);
     ready = false;
   }
   return ready ? 1 : wait_for(values, wanted, done, data, slot);
@@ -247,7 +276,7 @@ int values_renew(struct values *values, inject_set wanted, void (*done)(void *da
 {
   for (size_t i = 0; i < values->count; i++)
     if (inject_has(wanted, i))
-      ask(&values->items[i], true);
+      ask(values, i, true);
   return wait_for(values, wanted, done, data, slot);
 }
 
@@ -337,14 +366,11 @@ static void print_error(const struct values *values, inject_set set, struct buf 
   }
 }
 
-void values_answer(struct values *values, const struct control_secret *message)
+static void tell_due(struct values *values)
 {
   struct values_waiter *waiter;
 
-  if (message->index >= values->count || message->len > sizeof message->value ||
-      values->items[message->index].state != VALUE_ASKED)
-    return; /* sbx answers only what was asked */
-  take(values, message->index, message);
+  set_timer(values);
   while ((waiter = next_due(values))) {
     buf_autofree struct buf error = BUF_INIT(2 * ERROR_BYTES);
 
@@ -352,4 +378,36 @@ void values_answer(struct values *values, const struct control_secret *message)
     waiter->done(waiter->data, error.len ? error.data : NULL);
     free(waiter);
   }
+}
+
+/* sbx has not answered: it hangs, or is stopped. */
+static void expire(void *data)
+{
+  struct values *values = data;
+  uint64_t now = loop_now_ms(values->proxy->loop);
+
+  for (size_t i = 0; i < values->count; i++) {
+    struct value *value = &values->items[i];
+
+    if (value->state == VALUE_IDLE || now < value->deadline_ms)
+      continue;
+    value->state = VALUE_IDLE;
+    snprintf(value->error, sizeof value->error, "no answer came in time");
+    if (!is_good(values, value)) {
+      value->version++;
+      keep_former(values, i);
+      values->list[i].value = SPAN("");
+      know_all(values);
+    }
+  }
+  tell_due(values);
+}
+
+void values_answer(struct values *values, const struct control_secret *message)
+{
+  if (message->index >= values->count || message->len > sizeof message->value ||
+      values->items[message->index].state != VALUE_ASKED)
+    return; /* sbx answers only what was asked */
+  take(values, message->index, message);
+  tell_due(values);
 }

@@ -45,8 +45,8 @@ int build_copies(const struct policy *policy, const struct facts *facts, struct 
 int build_visible(const struct policy *policy, const struct facts *facts, struct err *err, struct plan *plan);
 int build_protect(const struct policy *policy, const struct facts *facts, struct err *err, struct plan *plan);
 int build_hide(const struct policy *policy, const struct facts *facts, struct err *err, struct plan *plan);
-/* Refuses a plan that shows a directory with a file that has a value: see build_copies.c. To be asked when all is hidden.
- * 0, -EINVAL or -ENOMEM. */
+/* Refuses a plan that shows a directory with a file that has a value: see build_copies.c. To be asked when all is
+ * hidden. 0, -EINVAL or -ENOMEM. */
 int build_held(const struct policy *policy, const struct facts *facts, struct err *err, const struct plan *plan);
 /* Whether the port is one of those of the rule that are listened on inside: its first LIMITS_RULE_PORTS. */
 bool build_rule_lists_port(const struct policy_rule *rule, uint16_t port);

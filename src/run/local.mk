@@ -11,6 +11,7 @@ librun_a_SOURCES = \
   src/run/launch.c \
   src/run/limits.c src/run/limits.h \
   src/run/nss_store.c src/run/nss_store.h \
+  src/run/outbox.c src/run/outbox.h \
   src/run/outside.c src/run/outside.h \
   src/run/own_file.c src/run/own_file.h \
   src/run/passing.c src/run/passing.h \

@@ -20,6 +20,7 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -259,17 +260,23 @@ void proxy_answer(void *data, const struct control_answer *answer)
 
   if (answer->asked == DECIDE_ASKED_RUN || answer->asked == DECIDE_ASKED_PROJECT)
     grow(proxy, answer->rule);
-  /* It reads all the time: a full socket means that it hangs. */
-  if (proxy->control >= 0 && send(proxy->control, answer, sizeof *answer, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+  if (proxy->control >= 0 && failed_to_send(outbox_send(&proxy->outbox, proxy->control, answer, sizeof *answer)))
     log_line(LOG_WARNING, "%s does not take an answer; connections that wait for it hang", name_of(proxy));
 }
 
 void proxy_secret(void *data, const struct control_secret *answer)
 {
   struct proxy *proxy = data;
+  size_t size = offsetof(struct control_secret, value) + answer->len;
 
-  if (proxy->control >= 0 && send(proxy->control, answer, sizeof *answer, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
-    log_line(LOG_WARNING, "%s does not take a credential; requests that wait for it hang", name_of(proxy));
+  if (proxy->control >= 0 && failed_to_send(outbox_send(&proxy->outbox, proxy->control, answer, size)))
+    log_line(LOG_WARNING, "%s does not take a credential; requests that wait for it fail", name_of(proxy));
+}
+
+void proxy_flush(struct proxy *proxy)
+{
+  if (proxy->control >= 0)
+    outbox_flush(&proxy->outbox, proxy->control);
 }
 
 /* The CA of the first proxy is the one that programs inside trust. */
@@ -351,6 +358,7 @@ void proxy_reaped(struct proxy *proxy, struct summary *summary, int status)
   if (proxy->control >= 0)
     proxy_read(proxy, summary);
   fd_close(&proxy->control);
+  outbox_clear(&proxy->outbox);
   ask_forget(proxy->ask);
   if (proxy->secrets)
     secrets_forget(proxy->secrets);
@@ -395,6 +403,7 @@ void proxy_stop(struct proxy *proxy, struct summary *summary)
 
 void proxy_free(struct proxy *proxy)
 {
+  outbox_clear(&proxy->outbox);
   policy_free(proxy->grown);
   free(proxy->certificate);
   *proxy = (struct proxy)PROXY_INIT;

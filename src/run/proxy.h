@@ -3,6 +3,7 @@
 #define SBX_RUN_PROXY_H
 
 #include "run/ask.h"
+#include "run/outbox.h"
 #include "run/publish.h"
 #include "run/run.h"
 #include "run/secrets.h"
@@ -21,6 +22,7 @@ struct proxy {
   const struct netns *netns; /* the sandbox's */
   bool has_v6;
   int control; /* our end of the control socket, or -1 */
+  struct outbox outbox; /* what it had no room for: poll for POLLOUT while there is something */
   pid_t pid; /* -1 when none runs */
   bool ready; /* it has confined itself */
   struct err *awaited; /* of proxy_await(): what the proxy says to its failure; else NULL, and that is logged */
@@ -29,7 +31,9 @@ struct proxy {
 };
 
 #define PROXY_INIT \
-  { .request = NULL, .audit = -1, .listeners = NULL, .publish = PUBLISH_INIT, .control = -1, .pid = -1 }
+  { \
+    .request = NULL, .audit = -1, .listeners = NULL, .publish = PUBLISH_INIT, .control = -1, .pid = -1 \
+  }
 
 /* Starts sbx-proxy and hands it the policy, the audit and the listeners. 0 or -errno. */
 int proxy_start(struct proxy *proxy, struct err *err);
@@ -46,6 +50,9 @@ void proxy_answer(void *data, const struct control_answer *answer);
 /* Reads what the proxy has to say; call when proxy->control is readable. Denials go to the summary,
  * questions to ask. */
 void proxy_read(struct proxy *proxy, struct summary *summary);
+
+/* Sends what had to wait; call when proxy->control is writable. */
+void proxy_flush(struct proxy *proxy);
 
 /* The proxy's process has ended, with this waitpid(2) status. Afterwards proxy_start may be called again; past a few
  * starts the listeners are closed instead, so that the command's connections are refused rather than left waiting. */

@@ -217,7 +217,7 @@ int supervise_wait(struct supervise *supervise, bool *ret_timed_out)
   while (!state.ended) {
     struct pollfd fds[3 + CONTROL_FRONTS_MAX + SECRETS_POLL_MAX] = {
       { .fd = supervise->signals, .events = POLLIN },
-      { .fd = proxy->control, .events = POLLIN },
+      { .fd = proxy->control, .events = (short)(POLLIN | (proxy->outbox.count > 0 ? POLLOUT : 0)) },
       { .fd = ask_poll_fd(supervise->ask), .events = POLLIN },
     };
     nfds_t listening = 3 + secrets_poll(supervise->secrets, fds + 3);
@@ -232,7 +232,9 @@ int supervise_wait(struct supervise *supervise, bool *ret_timed_out)
     if (poll(fds, count, wait_ms(&state)) > 0) {
       for (nfds_t i = listening; i < count; i++)
         waiting |= fds[i].revents != 0;
-      if (fds[1].revents)
+      if (fds[1].revents & POLLOUT)
+        proxy_flush(proxy);
+      if (fds[1].revents & ~POLLOUT)
         proxy_read(proxy, supervise->summary);
       if (fds[2].revents)
         ask_read(supervise->ask);

@@ -181,7 +181,7 @@ struct control_secret {
   uint32_t len; /* of value; 0: there is none, and error says why */
   uint32_t valid_ms; /* from now on; 0: as long as the run lasts */
   char error[512]; /* holds nothing of the value */
-  char value[8192];
+  char value[8192]; /* the message ends where it does */
 };
 
 /* The certificate of the CA that this proxy has made for the run: it signs what a terminated connection shows to the

@@ -1,10 +1,13 @@
 """Where a secret must not go (F71, F75, F81): other hosts, other names, other protocols, origins that do not prove who they
 are; and what is told when there is no secret to be had (F79)."""
 import json
+import os
+import signal
 import subprocess
 
 import pytest
 
+from harness import procs
 from harness.sbx import PYTHON
 from harness.secrets import no_secret, nobody_saw, saw
 from lab.guarded import ADDRESSES, OTHER_SECRET, SECRET
@@ -238,6 +241,32 @@ def test_lazily(sbx, lab, guarded, project):
     assert shell(sbx, script, "--policy", policy).ok().out == "hello, lab\n" * 3
     with open(f"{project.home}/asked", encoding="ascii") as file:
         assert file.read() == "x\n"
+
+
+def test_all_at_once(sbx, lab, guarded, project):
+    """As many as a policy may have, for one request: their values do not fit into the socket at once."""
+    many = {f"c{n}": {"source": {"env": f"V{n}"}, "bind": ["key.svc.test"], "inject": "attach", "place": {"header": f"X-N{n}"}}
+            for n in range(31)}
+    policy = project.policy("../lab.json", credentials={
+        "lab": {"source": {"env": "GH_TOKEN"}, "env": "LAB_KEY", "bind": ["key.svc.test"]}, **many})
+    env = {**TOKEN, **{f"V{n}": f"value-{n}-" + "x" * 900 for n in range(31)}}
+    result = shell(sbx, f'{CURL} -m 30 -H "X-Api-Key: $LAB_KEY" https://key.svc.test/check', "--policy", policy, env=env)
+    assert result.out == "hello, lab\n200\n", result
+
+
+def test_no_answer(sbx, lab, guarded, project):
+    """sbx itself hangs: the request ends all the same, and the next one works again."""
+    curl = f'{CURL} -m 60 {BEARER} https://api.github.com/check'
+    script = f"touch began; while ! [ -e go ]; do sleep 0.05; done; {curl} > first; touch second; {curl}"
+    process = sbx.start("run", *GITHUB, "--", "sh", "-c", script, env=TOKEN)
+    procs.wait_until(lambda: project.exists("began"), "the command")
+    os.kill(process.pid, signal.SIGSTOP)
+    project.write("go")
+    procs.wait_until(lambda: project.exists("second"), "the end of the first request")
+    os.kill(process.pid, signal.SIGCONT)
+    out, err = process.communicate()
+    assert out == b"hello, lab\n200\n", (out, err)
+    assert "github: no answer came in time" in project.read("first"), project.read("first")
 
 
 def test_exec_runs_outside(sbx, lab, guarded, project):

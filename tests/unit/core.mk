@@ -218,6 +218,12 @@ tests_unit_test_run_keys_SOURCES = tests/unit/test_run_keys.c
 tests_unit_test_run_keys_CPPFLAGS = $(unit_cppflags)
 tests_unit_test_run_keys_LDADD = $(unit_run_libs)
 
+check_PROGRAMS += tests/unit/test_run_outbox
+TESTS += tests/unit/test_run_outbox
+tests_unit_test_run_outbox_SOURCES = tests/unit/test_run_outbox.c
+tests_unit_test_run_outbox_CPPFLAGS = $(unit_cppflags)
+tests_unit_test_run_outbox_LDADD = $(unit_run_libs)
+
 check_PROGRAMS += tests/unit/test_run_secrets
 TESTS += tests/unit/test_run_secrets
 tests_unit_test_run_secrets_SOURCES = tests/unit/test_run_secrets.c
