@@ -2,10 +2,13 @@
 #include "plan/build.h"
 #include "plan/ops.h"
 #include "policy/credential_word.h"
+#include "policy/credentials.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+
+#define VALUE_LEAST 8 /* as in files that are shown (policy/stand_in.h) */
 
 #define OUT_OF_MEMORY(err) err_set((err), ENOMEM, "out of memory")
 #define DEFAULT_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -261,6 +264,36 @@ static int clean_path(struct plan *plan)
   return buf_error(&clean) ? buf_error(&clean) : set(plan, "PATH", clean.len ? clean.data : DEFAULT_PATH);
 }
 
+/* Values of sources that are variables are known now. One that another variable carries in is no secret any more; the
+ * shortest are no values but words. */
+static int check_values(const struct policy *policy, const struct facts *facts, struct err *err,
+                        const struct plan *plan)
+{
+  for (size_t i = 0; i < policy->credentials.count; i++) {
+    const struct policy_credential *credential = &policy->credentials.items[i];
+    const struct strv *words = &credential->source.words;
+
+    for (size_t j = 0; credential->source.kind == POLICY_SOURCE_ENV && j < words->count; j++) {
+      const char *whole = facts_getenv(facts, words->items[j]);
+      struct span value = span_trim(span_of(whole ? whole : ""));
+
+      for (size_t k = 0; value.len >= VALUE_LEAST && k < plan->env.count; k++) {
+        const char *entry = plan->env.items[k];
+        size_t name = strcspn(entry, "=");
+
+        if (!memmem(entry + name, strlen(entry + name), value.ptr, value.len))
+          continue;
+        err_set(err, EINVAL,
+                "the variable %.*s that the command would get holds the value of %s; leave it out (env.pass, env.set), "
+                "or unset it",
+                (int)name, entry, words->items[j]);
+        return credentials_refuse(credential, err);
+      }
+    }
+  }
+  return 0;
+}
+
 int build_env(const struct policy *policy, const struct facts *facts, struct err *err, struct plan *plan)
 {
   char runtime[64];
@@ -295,7 +328,7 @@ int build_env(const struct policy *policy, const struct facts *facts, struct err
     strv_sort(&plan->env);
   if (r == -EINVAL)
     return err_set(err, EINVAL, "plan: the placeholders of the credentials were not made");
-  return r < 0 ? OUT_OF_MEMORY(err) : 0;
+  return r < 0 ? OUT_OF_MEMORY(err) : check_values(policy, facts, err, plan);
 }
 
 const char *plan_path_variable(const struct policy *policy, const struct facts *facts)

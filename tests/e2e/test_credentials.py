@@ -355,13 +355,13 @@ def test_no_byte_in_memory(sbx, lab, guarded, project):
 
 
 def test_not_passed_by_other_means(sbx, lab, guarded, project):
-    """The variable of the source is not passed, whatever env.pass says; a file that is a source is hidden."""
-    project.write("../../.token", SECRET + "\n")
+    """The variable of the source is not passed, whatever env.pass says; a file that is a source is hidden with its directory."""
+    project.write("../../.keys/token", SECRET + "\n")
     policy = project.policy("../file.json", credentials={
-        "lab": {"source": {"file": "~/.token"}, "env": "LAB_KEY", "bind": ["key.svc.test"]}})
-    script = ('env; cat ~/.token; curl -sS -H "X-Api-Key: $LAB_KEY" https://key.svc.test/check; '
+        "lab": {"source": {"file": "~/.keys/token"}, "env": "LAB_KEY", "bind": ["key.svc.test"]}})
+    script = ('env; cat ~/.keys/token; curl -sS -H "X-Api-Key: $LAB_KEY" https://key.svc.test/check; '
               'curl -sS -H "Authorization: Bearer $GH_TOKEN" https://api.github.com/check')
-    result = run(sbx, script, *GITHUB, "--policy", policy, "--env", "GH_TOKEN", "--env", "GH_*", "--read", project.home)
+    result = run(sbx, script, *GITHUB, "--policy", policy, "--env", "GH_TOKEN", "--env", "GH_*", "--read", project.home, "--hide", f"{project.home}/.keys")
     assert result.out.count("hello, lab\n") == 2, result
     no_secret(result.out, result.err)
 

@@ -243,6 +243,18 @@ def test_lazily(sbx, lab, guarded, project):
         assert file.read() == "x\n"
 
 
+@pytest.mark.parametrize("how", ["pass", "set", "within"])
+def test_value_in_another_variable(sbx, project, how):
+    """What is known to hold the value does not go in."""
+    env = {**TOKEN, "COPY": f"https://x:{SECRET}@github.com" if how == "within" else SECRET}
+    keys = {"set": {"COPY": SECRET}} if how == "set" else {"pass": ["COPY"]}
+    policy = project.policy("../lab.json", env=keys, credentials={"github": {"source": {"env": "GH_TOKEN"}}})
+    result = shell(sbx, "touch ran", "--policy", policy, env=env, may_refuse=True)
+    assert result.code == 125 and "the variable COPY that the command would get holds the value of GH_TOKEN" in result.err
+    assert not project.exists("ran")
+    no_secret(result.out, result.err)
+
+
 def test_all_at_once(sbx, lab, guarded, project):
     """As many as a policy may have, for one request: their values do not fit into the socket at once."""
     many = {f"c{n}": {"source": {"env": f"V{n}"}, "bind": ["key.svc.test"], "inject": "attach", "place": {"header": f"X-N{n}"}}
