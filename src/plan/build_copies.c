@@ -7,9 +7,9 @@
  * what a program wrote to a copy would be lost without a word.
  *
  * A mask and a copy lie on the object that has the name at the start. A host's program that saves the file makes
- * another object and renames it to that name, and with that the kernel takes the mount away (rename(2) of a mount point
- * in another mount namespace). So nothing may lie on a file with a value in a directory that the host shares: the run is
- * refused, unless the directory is veiled (plan/veil.h) or hidden itself. */
+ * another object and renames it to that name, and with that the kernel takes the mount away (rename(2) of a mount
+ * point in another mount namespace). So nothing may lie on a file with a value in a directory that the host shares:
+ * the run is refused, unless the directory is veiled (plan/veil.h) or hidden itself. */
 #include "plan/build.h"
 #include "plan/ops.h"
 #include "policy/credentials.h"

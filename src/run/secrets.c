@@ -48,9 +48,10 @@ void secrets_close(struct secrets *secrets)
   *secrets = (struct secrets)SECRETS_INIT;
 }
 
+/* A time by a source's own word may be any: some hundred years are for ever. */
 static uint64_t ms_to_ns(uint64_t ms)
 {
-  return ms * UINT64_C(1000000);
+  return ms < UINT64_MAX / 2 / 1000000 ? ms * UINT64_C(1000000) : UINT64_MAX / 2;
 }
 
 static bool is_good(const struct secrets_entry *entry, uint64_t now)
