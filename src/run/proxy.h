@@ -31,9 +31,7 @@ struct proxy {
 };
 
 #define PROXY_INIT \
-  { \
-    .request = NULL, .audit = -1, .listeners = NULL, .publish = PUBLISH_INIT, .control = -1, .pid = -1 \
-  }
+  { .request = NULL, .audit = -1, .listeners = NULL, .publish = PUBLISH_INIT, .control = -1, .pid = -1 }
 
 /* Starts sbx-proxy and hands it the policy, the audit and the listeners. 0 or -errno. */
 int proxy_start(struct proxy *proxy, struct err *err);

@@ -59,6 +59,12 @@ static bool is_good(const struct secrets_entry *entry, uint64_t now)
   return entry->value.len > 0 && (!entry->until_ns || now < entry->until_ns);
 }
 
+/* Each failure in a row doubles the time: a source may be a dialog, and the command decides how often it is asked. */
+static uint64_t retry_ms(const struct secrets_entry *entry)
+{
+  return entry->failures > 0 ? (uint64_t)LIMITS_SECRET_RETRY_MS << (entry->failures - 1) : 0;
+}
+
 /* What the proxy gets. The message lies in memory for secrets, since it holds one. */
 static void answer(struct secrets *secrets, uint32_t index, const struct secrets_entry *entry, const char *error)
 {
@@ -95,6 +101,7 @@ static void settle(struct secrets *secrets, size_t index, int result, const stru
   entry->fetched_ns = clock_mono_ns();
   entry->until_ns = result == 0 && valid_ms > 0 ? entry->fetched_ns + ms_to_ns(valid_ms) : 0;
   snprintf(entry->error, sizeof entry->error, "%.*s", (int)sizeof entry->error - 1, result < 0 ? err->message : "");
+  entry->failures = result < 0 ? entry->failures + (entry->failures < LIMITS_SECRET_RETRY_DOUBLES) : 0;
   if (result < 0)
     secret_free(&entry->value);
   if (!entry->wanted)
@@ -142,7 +149,7 @@ void secrets_want(struct secrets *secrets, uint32_t index, bool stale)
   /* What the command sends can be refused on purpose, again and again: that must not run the program each time. */
   age = entry->fetched_ns ? now - entry->fetched_ns : UINT64_MAX;
   if ((is_good(entry, now) && (!stale || age < ms_to_ns(LIMITS_SECRET_FRESH_MS))) ||
-      (entry->error[0] != '\0' && age < ms_to_ns(LIMITS_SECRET_RETRY_MS))) {
+      (entry->error[0] != '\0' && age < ms_to_ns(retry_ms(entry)))) {
     entry->wanted = false;
     answer(secrets, index, entry, entry->error);
     return;

@@ -18,6 +18,7 @@ struct secrets_entry {
   uint64_t until_ns; /* CLOCK_MONOTONIC; 0: to the end of the run */
   char error[sizeof(((struct control_secret *)NULL)->error)]; /* why there is none; "" */
   char said[256]; /* what the program said when it failed last, for the user alone; "" */
+  unsigned failures; /* in a row, up to LIMITS_SECRET_RETRY_DOUBLES */
   bool wanted; /* somebody waits for the answer */
   struct fetch fetch;
 };

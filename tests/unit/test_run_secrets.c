@@ -425,10 +425,20 @@ static void test_retry(void **state)
     assert_int_equal(scene.last.len, 0);
   }
   assert_int_equal(count_runs(state), 1);
+  for (unsigned i = 1; i < 9; i++) {
+    uint64_t step = LIMITS_SECRET_RETRY_MS * UINT64_C(500000) << (i < 6 ? i - 1 : 5);
+
+    scene.secrets.entries[0].fetched_ns -= step;
+    want(&scene, false);
+    assert_int_equal(count_runs(state), i);
+    scene.secrets.entries[0].fetched_ns -= step;
+    want(&scene, false);
+    assert_int_equal(count_runs(state), i + 1);
+  }
   write_counter(state, "");
-  scene.secrets.entries[0].fetched_ns -= LIMITS_SECRET_RETRY_MS * UINT64_C(1000000);
+  scene.secrets.entries[0].fetched_ns -= 32 * LIMITS_SECRET_RETRY_MS * UINT64_C(1000000);
   want(&scene, false);
-  got_value(&scene, "count", "value2");
+  got_value(&scene, "count", "value10");
   close_scene(&scene);
 }
 
