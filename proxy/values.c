@@ -28,6 +28,7 @@
 
 #define PLACEHOLDER_LEAST 8 /* inject.h */
 #define WORDS_MAX 3 /* credential_word() */
+#define FORMER_MAX 32 /* values that a credential has had before */
 #define GRACE_MS 10000 /* what sbx gets beyond the time that a program of a source has */
 #define ERROR_BYTES (sizeof((struct control_secret *)NULL)->error)
 
@@ -42,7 +43,8 @@ struct value {
   uint64_t deadline_ms; /* of the loop's clock, unless idle */
   bool stale; /* how it is asked for */
   struct secret memory;
-  struct secret former; /* the value before: an origin may still send it back */
+  struct secret former[FORMER_MAX]; /* the values before, which origins may still send back; a ring */
+  unsigned former_next;
   uint64_t expires_ms; /* of the loop's clock; 0: never */
   uint64_t version;
   char placeholder[LIMITS_PLACEHOLDER_BYTES + 1];
@@ -64,7 +66,7 @@ struct values {
   size_t count;
   struct value items[LIMITS_CREDENTIALS];
   struct inject_secret list[LIMITS_CREDENTIALS];
-  struct inject_secret known[2 * WORDS_MAX * LIMITS_CREDENTIALS]; /* words of the values and of the former ones */
+  struct inject_secret known[(1 + FORMER_MAX) * WORDS_MAX * LIMITS_CREDENTIALS]; /* words of them all */
   size_t known_count;
   struct values_waiter *waiters;
 };
@@ -103,7 +105,8 @@ void values_free(struct values *values)
     return;
   for (size_t i = 0; i < values->count; i++) {
     secret_free(&values->items[i].memory);
-    secret_free(&values->items[i].former);
+    for (size_t j = 0; j < FORMER_MAX; j++)
+      secret_free(&values->items[i].former[j]);
   }
   loop_timer_free(&values->timer);
   free(values);
@@ -145,7 +148,8 @@ static void know_all(struct values *values)
   values->known_count = 0;
   for (size_t i = 0; i < values->count; i++) {
     know(values, &values->list[i], &values->items[i].memory);
-    know(values, &values->list[i], &values->items[i].former);
+    for (size_t j = 0; j < FORMER_MAX; j++)
+      know(values, &values->list[i], &values->items[i].former[j]);
   }
 }
 
@@ -305,8 +309,9 @@ static void keep_former(struct values *values, size_t index)
 
   if (!value->memory.len)
     return;
-  secret_free(&value->former);
-  value->former = value->memory;
+  secret_free(&value->former[value->former_next]);
+  value->former[value->former_next] = value->memory;
+  value->former_next = (value->former_next + 1) % FORMER_MAX;
   value->memory = (struct secret)SECRET_INIT;
 }
 

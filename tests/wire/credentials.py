@@ -280,6 +280,26 @@ def test_F70_former_value():
         client.close()
 
 
+def test_F70_all_former_values():
+    """The same after many changes: a request may be held open while the value changes again and again."""
+    values = [f"{SECRET.decode()}{number}" for number in range(8)]
+    with serving(lambda _, count: (values[count - 1].encode(), 1)) as (proxy, sbx), tls_origin() as server:
+        client, origin = open_both(proxy, server)
+        client.sendall(request(b"Authorization: Bearer " + PLACEHOLDER))
+        assert values[0].encode() in read_until(origin, b"\r\n\r\n")
+        other, other_origin = open_both(proxy, server)
+        for value in values[1:]:
+            time.sleep(0.01)
+            got, _ = exchange(other, other_origin, b"Authorization: Bearer " + PLACEHOLDER)
+            assert value.encode() in got
+        echo = "".join(f"X-Echo: {value}\r\n" for value in values).encode()
+        origin.sendall(b"HTTP/1.1 200 OK\r\n" + echo + b"Content-Length: 2\r\n\r\nok")
+        back = response(client)
+        assert SECRET not in back and back.count(PLACEHOLDER) == len(values), back
+        other.close()
+        client.close()
+
+
 def test_renewed():
     """A 401 to a value: asked for anew once, and sent again where that has changed it."""
     def values(_, count):
