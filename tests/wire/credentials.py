@@ -64,8 +64,7 @@ class Sbx:
             value, valid_ms = value
         if isinstance(value, str):
             value, error = b"", value.encode()
-        return struct.pack("=IIII", stage.CONTROL_SECRET, index, len(value), valid_ms) + error.ljust(512, b"\0") + \
-            value.ljust(8192, b"\0")
+        return struct.pack("=IIII", stage.CONTROL_SECRET, index, len(value), valid_ms) + error.ljust(512, b"\0") + value
 
 
 def plain_values(index, _):
