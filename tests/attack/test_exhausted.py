@@ -1,12 +1,8 @@
 """A hostile program inside uses up the memory that the proxy gives to all connections, just while a request of its own
 waits: for a value, for the user, or for an origin. Nothing of one request may come to another (P2, P3, F54)."""
 import json
-import os
 import socket
 
-import pytest
-
-from harness.procs import wait_until
 from harness.secrets import no_secret
 from lab.guarded import SECRET
 from lab.origin import unanswering
@@ -63,7 +59,7 @@ class Inside:
 
 def test_while_a_value_is_fetched(sbx, lab, guarded, project):
     """No value in the body of a request, which an honest server may show to anybody."""
-    gate = project.path("gate")
+    gate = f"{project.home}/gate"  # where nothing inside can write
     policy = project.policy("../slow.json", credentials={"key": {
         "source": {"exec": ["sh", "-c", f"while [ ! -e {gate} ]; do sleep 0.1; done; echo {SECRET}"]},
         "env": "KEY", "bind": ["key.svc.test"]}})
@@ -79,7 +75,8 @@ step("full"); print(answers(t))
 """
     inside = Inside(sbx, code, "--policy", policy)
     inside.wait()
-    project.write("gate", "")
+    with open(gate, "w"):
+        pass
     inside.go()
     out = inside.end()
     assert '"reason":"limit"' in out, out

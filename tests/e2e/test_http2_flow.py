@@ -155,7 +155,8 @@ def test_floods(sbx, lab, http2, bound, kind):
         ended.set()
         thread.join()
     # Those that nghttp2 resets are streams at once, and then too many, until the resets are out.
-    assert answer in ([11, 200], [1 if "that" in kind else 11, 200]), answer
+    # Who goes on sending may be reset before it has read why.
+    assert answer in ([11, 200], [None, 200], [1 if "that" in kind else 11, 200]), answer
     assert 4000 < max(seen) < 32000, max(seen)
 
 
