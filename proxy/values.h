@@ -19,8 +19,8 @@ void values_free(struct values *values);
 /* All credentials, in the order of the policy; the values are good until control goes back to the loop. */
 const struct inject_secret *values_list(const struct values *values, size_t *ret_count);
 
-/* The same, and with each the last values that it has had before, which an origin may still send back: to a request that
- * is under way for long, or in what it keeps of its clients. */
+/* The same, and with each the last values that it has had before, which an origin may still send back: to a request
+ * that is under way for long, or in what it keeps of its clients. */
 const struct inject_secret *values_known(const struct values *values, size_t *ret_count);
 
 /* Asks for what is missing of wanted, or has expired. 1: all are there; 0: *slot is set, and done(data, error) is told
