@@ -40,12 +40,9 @@ def raise_limit():
 class Client:
     """A client process, and what it is told to do."""
 
-    def __init__(self, bench, port, *prefix):
-        shutil.copy(HERE / "client.py", f"{bench.top}/empty/client.py")
-        environment = {name: value for name, value in bench.env.items() if "proxy" not in name.lower()}
-        self.process = subprocess.Popen([*prefix, "/usr/bin/python3", "client.py", str(port)],
-                                        cwd=f"{bench.top}/empty", env=environment, stdin=subprocess.PIPE,
-                                        stdout=subprocess.PIPE, text=True, start_new_session=True)
+    def __init__(self, *command, **options):
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                                        start_new_session=True, **options)
 
     def ask(self, via, measure, count):
         """The seconds that it took."""
@@ -59,6 +56,13 @@ class Client:
     def close(self):
         self.process.stdin.close()
         self.process.wait(10)
+
+
+def start_client(bench, port, *prefix):
+    """client.py, in an empty directory."""
+    shutil.copy(HERE / "client.py", f"{bench.top}/empty/client.py")
+    environment = {name: value for name, value in bench.env.items() if "proxy" not in name.lower()}
+    return Client(*prefix, "/usr/bin/python3", "client.py", str(port), cwd=f"{bench.top}/empty", env=environment)
 
 
 class Way:
@@ -127,8 +131,8 @@ class Network:
         self.peers, absent = peers.start(bench.top, port)
         if absent:
             print("not installed or not starting, so not measured beside sbx:", ", ".join(absent), flush=True)
-        self.outside = Client(bench, port)
-        self.inside = Client(bench, port, bench.sbx, "run", "-q", "--allow", f"localhost:{port}", "--")
+        self.outside = start_client(bench, port)
+        self.inside = start_client(bench, port, bench.sbx, "run", "-q", "--allow", f"localhost:{port}", "--")
         self.sbx = self.inside.process.pid
         self.inside.ask("http:127.0.0.1:3128", "hold", 1)
         self.proxy = child_named(self.sbx, "proxy")

@@ -20,32 +20,11 @@ TESTS = HERE.parent
 sys.path.insert(0, str(HERE))
 sys.path.insert(0, str(TESTS))
 
-from network import Way, child_named, interleave, memory_of, raise_limit  # noqa: E402
+from network import Client, Way, child_named, interleave, memory_of, raise_limit  # noqa: E402
 
 HOST, ADDRESS, PORT = "bench.test", "192.0.2.10", 443
 FRONT = "http://127.0.0.1:3128"
 HELD = 1000
-
-
-class Client:
-    """A client process (https.go), and what it is told to do."""
-
-    def __init__(self, *command, **options):
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-                                        start_new_session=True, **options)
-
-    def ask(self, via, measure, count):
-        """The seconds that it took."""
-        self.process.stdin.write(f"{via} {measure} {count}\n")
-        self.process.stdin.flush()
-        answer = self.process.stdout.readline()
-        if not answer:
-            raise SystemExit(f"bench: the client failed at {measure} via {via}")
-        return float(answer)
-
-    def close(self):
-        self.process.stdin.close()
-        self.process.wait(10)
 
 
 def wait_for(port):
