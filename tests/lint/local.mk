@@ -6,9 +6,10 @@ EXTRA_DIST += tests/lint/run \
   tests/lint/selftest.py tests/lint/shell.py tests/lint/sizes.py tests/lint/sources.py tests/lint/text.py \
   tests/lint/tidy.py
 EXTRA_DIST += tests/bench/bench tests/bench/bare.py tests/bench/client.py tests/bench/network.py tests/bench/peers.py \
+  tests/bench/table.py tests/bench/terminated.py tests/bench/https.go \
   tests/bench/server.py
 # The suites that run the programs, for ./dev test and for distributions.
-EXTRA_DIST += tests/run-suite tests/lab tests/harness tests/e2e tests/attack examples
+EXTRA_DIST += tests/run-suite tests/lab tests/harness tests/e2e tests/attack tests/clients examples
 
 dist-hook:
 	find "$(distdir)" -name __pycache__ -prune -exec rm -rf {} +

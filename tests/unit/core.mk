@@ -5,6 +5,10 @@ unit_plan_libs = libplan.a libpolicy.a libsys.a libbase.a $(SECCOMP_LIBS) $(JSON
 unit_run_libs = librun.a libengine.a $(unit_plan_libs)
 EXTRA_DIST += tests/unit/bpf.h tests/unit/facts_make.h tests/unit/temp.h
 EXTRA_DIST += \
+  tests/unit/golden/browser-hidden.txt \
+  tests/unit/golden/browser-pki-read.txt \
+  tests/unit/golden/browser-private.txt \
+  tests/unit/golden/browser.txt \
   tests/unit/golden/copies-home-host.txt \
   tests/unit/golden/copies.txt \
   tests/unit/golden/credentials.txt \
