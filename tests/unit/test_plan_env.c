@@ -1,3 +1,5 @@
+#include "config.h"
+
 #include "policy/reserved.h"
 #include "unit/facts_make.h"
 
@@ -201,7 +203,7 @@ static void test_reserved(void **state)
     snprintf(text, sizeof text, "{\"credentials\": {\"github\": {\"env\": [\"X\", \"%s\"]}}}", *name);
     assert_int_equal(make_validate(&layer, 1, &err, NULL, NULL), -EINVAL);
     assert_non_null(strstr(err.message, "credentials.github: env: "));
-    assert_non_null(strstr(err.message, " is set by sbx itself"));
+    assert_non_null(strstr(err.message, " is set by " SBX_NAME " itself"));
   }
 }
 
