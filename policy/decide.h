@@ -127,15 +127,11 @@ void decide_rule(const struct host *host, uint16_t port, struct buf *out);
 /* "once", "run", ...; "" for nobody. */
 const char *decide_asked_word(enum decide_asked asked);
 
-/* Judges one request by itself: the target, then deny rules that name the request, then the first
- * allow rule that does. */
-struct verdict decide_request(const struct policy *policy, const struct host *host, uint16_t port,
-                              const struct request *request);
-
-/* The same, after a verdict on the target. addr is where the request goes, so that deny rules on addresses count; NULL
- * while that is not known. */
-struct verdict decide_request_of(const struct policy *policy, const struct verdict *target, const struct host *host,
-                                 const struct addr *addr, uint16_t port, const struct request *request);
+/* Judges one request by itself, after a verdict on its target: deny rules that name the request, then the first allow
+ * rule that does. addr is where the request goes, so that deny rules on addresses count; NULL while that is not known.
+ */
+struct verdict decide_request(const struct policy *policy, const struct verdict *target, const struct host *host,
+                              const struct addr *addr, uint16_t port, const struct request *request);
 
 /* The verdict on a target that the user allows once, by this rule. */
 struct verdict decide_once(const struct policy *policy, const struct policy_rule *rule, const struct host *host,
@@ -144,6 +140,11 @@ struct verdict decide_once(const struct policy *policy, const struct policy_rule
 /* What becomes of a connection that was allowed and carries neither HTTP nor TLS: refused where requests have to be
  * judged, else as it was. */
 struct verdict decide_opaque(const struct verdict *verdict);
+
+/* What becomes of a request without TLS to a target that was allowed: refused where a credential is bound to it,
+ * whatever other rule allows it. */
+struct verdict decide_cleartext(const struct policy *policy, const struct verdict *verdict, const struct host *host,
+                                uint16_t port);
 
 /* Whether TLS to some target may have to be terminated: for a credential, or for a rule on methods or paths. */
 bool decide_may_terminate(const struct policy *policy);

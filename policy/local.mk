@@ -11,6 +11,7 @@ libpolicy_a_SOURCES = \
   policy/reserved.c policy/reserved.h \
   policy/credentials.c policy/credentials.h \
   policy/decide.c policy/decide.h \
+  policy/decide_fix.c \
   policy/doc.c policy/doc.h \
   policy/doc_fault.c policy/doc_fault.h \
   policy/doc_print.c \

@@ -29,6 +29,16 @@ static void on_asked(void *data, const struct verdict *verdict)
   http_advance(http);
 }
 
+/* A request without TLS is none for a target that a credential is bound to, by its name or by the address. */
+static void judge_cleartext(struct http *http)
+{
+  const struct policy *policy = http->proxy->policy;
+
+  http->verdict = decide_cleartext(policy, &http->verdict, &http->host, http->port);
+  if (http->is_fixed)
+    http->verdict = decide_cleartext(policy, &http->verdict, &http->fixed.host, http->fixed.port);
+}
+
 void http_judge(struct http *http)
 {
   struct proxy *proxy = http->proxy;
@@ -39,6 +49,8 @@ void http_judge(struct http *http)
     return;
   }
   http->verdict = decide_target(proxy->policy, &http->host, http->port);
+  if (!http->connect && !http->fixed.tls)
+    judge_cleartext(http);
   if (decide_may_ask(&http->verdict, &http->host) && is_allowed_once(http))
     http->verdict = http->once;
   if (http->verdict.allow ||
@@ -57,7 +69,7 @@ static struct verdict judge_literal(const struct policy *policy, const struct ht
 {
   struct verdict target = fixed->once.allow ? fixed->once : decide_target(policy, &fixed->host, fixed->port);
 
-  return decide_request_of(policy, &target, &fixed->host, addr, fixed->port, request);
+  return decide_request(policy, &target, &fixed->host, addr, fixed->port, request);
 }
 
 struct verdict http_shared_judge(const struct policy *policy, const struct http_asked *asked,
@@ -65,7 +77,7 @@ struct verdict http_shared_judge(const struct policy *policy, const struct http_
 {
   const struct http_fixed *fixed = asked->fixed;
   struct verdict literal = { .allow = true };
-  struct verdict verdict = decide_request_of(policy, target, asked->host, addr, asked->port, &asked->request);
+  struct verdict verdict = decide_request(policy, target, asked->host, addr, asked->port, &asked->request);
 
   if (fixed && fixed->host.kind == HOST_ADDR && asked->host->kind == HOST_NAME)
     literal = judge_literal(policy, fixed, addr, &asked->request);

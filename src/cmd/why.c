@@ -105,6 +105,7 @@ struct target {
   uint16_t port;
   bool url;
   bool http; /* requests, which can be judged */
+  bool tls; /* by TLS, as its scheme says */
   struct span path; /* of a URL, without its query */
 };
 
@@ -131,9 +132,10 @@ static int parse_target(const char *argument, struct err *err, struct target *re
     struct span scheme;
     uint16_t port;
     bool http;
-  } schemes[] = { { SPAN_INIT("http://"), 80, true }, { SPAN_INIT("https://"), 443, true },
-                  { SPAN_INIT("ws://"), 80, true },   { SPAN_INIT("wss://"), 443, true },
-                  { SPAN_INIT("ssh://"), 22, false }, { SPAN_INIT("git://"), 9418, false } };
+    bool tls;
+  } schemes[] = { { SPAN_INIT("http://"), 80, true, false }, { SPAN_INIT("https://"), 443, true, true },
+                  { SPAN_INIT("ws://"), 80, true, false },   { SPAN_INIT("wss://"), 443, true, true },
+                  { SPAN_INIT("ssh://"), 22, false, false }, { SPAN_INIT("git://"), 9418, false, false } };
   struct span text = span_of(argument);
   uint16_t port = 443;
 
@@ -146,6 +148,7 @@ static int parse_target(const char *argument, struct err *err, struct target *re
     port = schemes[i].port;
     ret_target->url = true;
     ret_target->http = schemes[i].http;
+    ret_target->tls = schemes[i].tls;
     text = split_url(span_sub(text, len, text.len), ret_target);
     break;
   }
@@ -156,12 +159,15 @@ static int parse_target(const char *argument, struct err *err, struct target *re
  * whole. */
 static struct verdict judge(const struct policy *policy, const struct target *target, const struct request *request)
 {
-  struct verdict verdict;
+  struct verdict verdict = decide_target(policy, &target->host, target->port);
 
-  if (target->http)
-    return decide_request(policy, &target->host, target->port, request);
-  verdict = decide_target(policy, &target->host, target->port);
-  return target->url ? decide_opaque(&verdict) : verdict;
+  if (!target->url)
+    return verdict;
+  if (!target->tls)
+    verdict = decide_cleartext(policy, &verdict, &target->host, target->port);
+  if (!target->http)
+    return decide_opaque(&verdict);
+  return decide_request(policy, &verdict, &target->host, NULL, target->port, request);
 }
 
 static void say_verdict(const struct policy *policy, const struct target *target, const struct verdict *verdict,

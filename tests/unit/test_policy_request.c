@@ -279,7 +279,7 @@ static void test_judgement(void **state)
     if (rows[i].addr)
       assert_int_equal(addr_parse(span_of(rows[i].addr), &addr), 0);
     target = decide_target(policy, &host, port);
-    verdict = decide_request_of(policy, &target, &host, rows[i].addr ? &addr : NULL, port, &request);
+    verdict = decide_request(policy, &target, &host, rows[i].addr ? &addr : NULL, port, &request);
     unit_assert_row(verdict.reason == rows[i].reason, text.data, reason_word(verdict.reason));
     unit_assert_row(verdict.allow == (rows[i].reason == REASON_ALLOWED), text.data, "verdict and reason differ");
     unit_assert_row((verdict.reason == REASON_AMBIGUOUS_REQUEST) == (verdict.detail != NULL), text.data, "detail");
@@ -311,6 +311,15 @@ static void test_names_and_addresses(void **state)
   verdict = decide_addr(policy, &host, &addr, 443);
   assert_true(verdict.allow && !verdict.request_rule && decide_opaque(&verdict).allow);
   policy_free(policy);
+}
+
+/* As the proxy does where the address is not known yet. */
+static struct verdict judge(const struct policy *policy, const struct host *host, uint16_t port,
+                            const struct request *request)
+{
+  struct verdict target = decide_target(policy, host, port);
+
+  return decide_request(policy, &target, host, NULL, port, request);
 }
 
 /* What a credential implies gives way to allow rules on requests of the same host, and to no others. */
@@ -347,13 +356,61 @@ static void test_implied(void **state)
              rows[i].allow);
     policy = make_policy(text);
     assert_int_equal(host_parse_target(span_of(rows[i].target), 0, NULL, &host, &port), 0);
-    assert_int_equal(decide_request(policy, &host, port, &request).reason, rows[i].reason);
+    assert_int_equal(judge(policy, &host, port, &request).reason, rows[i].reason);
     /* And so in the proxy, which reads what is printed. */
     policy_print(policy, true, &out);
     assert_int_equal(policy_parse(buf_span(&out), NULL, &again), 0);
-    assert_int_equal(decide_request(again, &host, port, &request).reason, rows[i].reason);
+    assert_int_equal(judge(again, &host, port, &request).reason, rows[i].reason);
     buf_free(&out);
     policy_free(again);
+    policy_free(policy);
+  }
+}
+
+/* Whatever allows the target: where a credential is bound to it, by the same name and port, TLS alone will do. */
+static void test_cleartext(void **state)
+{
+  static const struct {
+    const char *allow;
+    const char *target;
+    enum reason reason;
+  } rows[] = {
+    { "", "a.test:443", REASON_NOT_TERMINATED },
+    { "\"a.test:443\"", "a.test:443", REASON_NOT_TERMINATED },
+    { "\"*\"", "x.b.test:8000", REASON_NOT_TERMINATED },
+    { "{\"host\": \"a.test\", \"methods\": [\"GET\"]}", "a.test:443", REASON_NOT_TERMINATED },
+    { "\"a.test\"", "a.test:80", REASON_ALLOWED },
+    { "\"b.test:8000\"", "b.test:8000", REASON_ALLOWED },
+    { "", "a.test:80", REASON_PORT_NOT_ALLOWED },
+    { "", "c.test:443", REASON_NOT_ALLOWED },
+  };
+
+  (void)state;
+  for (size_t i = 0; i < MEM_COUNT(rows); i++) {
+    char text[512];
+    struct request request = { SPAN("GET"), SPAN("/") };
+    struct policy *policy;
+    struct verdict verdict;
+    struct host host;
+    struct buf out = BUF_INIT(4096);
+    uint16_t port;
+
+    snprintf(text, sizeof text,
+             "{\"network\": {\"allow\": [%s]}, \"credentials\": {\"x\": {\"source\": {\"env\": \"X\"}, \"env\": \"X\", "
+             "\"bind\": [\"a.test\", \"*.b.test:8000\"]}}}",
+             rows[i].allow);
+    policy = make_policy(text);
+    assert_int_equal(host_parse_target(span_of(rows[i].target), 0, NULL, &host, &port), 0);
+    verdict = decide_target(policy, &host, port);
+    verdict = decide_cleartext(policy, &verdict, &host, port);
+    unit_assert_row(verdict.reason == rows[i].reason, rows[i].target, reason_word(verdict.reason));
+    decide_fix_request(&verdict, &host, port, &request, &out);
+    if (rows[i].reason == REASON_NOT_TERMINATED)
+      assert_string_equal(out.data, "use https://");
+    buf_free(&out);
+    policy->network = POLICY_NETWORK_HOST;
+    verdict = decide_target(policy, &host, port);
+    assert_true(decide_cleartext(policy, &verdict, &host, port).allow);
     policy_free(policy);
   }
 }
@@ -377,7 +434,7 @@ static void test_fix(void **state)
   assert_int_equal(host_parse(SPAN("a.test"), NULL, &host), 0);
   for (size_t i = 0; i < MEM_COUNT(rows); i++) {
     struct request request = { span_of(rows[i].method), span_of(rows[i].path) };
-    struct verdict verdict = decide_request(policy, &host, 80, &request);
+    struct verdict verdict = judge(policy, &host, 80, &request);
     struct buf out = BUF_INIT(4096);
     decide_fix_request(&verdict, &host, 80, &request, &out);
     unit_assert_row(strcmp(out.data ? out.data : "", rows[i].fix) == 0, rows[i].path, out.data ? out.data : "");
@@ -455,11 +512,17 @@ static void test_one_reading_property(void **state)
 int main(void)
 {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_read_path),      cmocka_unit_test(test_long_path),
-    cmocka_unit_test(test_grammar),        cmocka_unit_test(test_in_a_file),
-    cmocka_unit_test(test_judgement),      cmocka_unit_test(test_names_and_addresses),
-    cmocka_unit_test(test_implied),        cmocka_unit_test(test_fix),
-    cmocka_unit_test(test_match_property), cmocka_unit_test(test_one_reading_property),
+    cmocka_unit_test(test_read_path),
+    cmocka_unit_test(test_long_path),
+    cmocka_unit_test(test_grammar),
+    cmocka_unit_test(test_in_a_file),
+    cmocka_unit_test(test_judgement),
+    cmocka_unit_test(test_names_and_addresses),
+    cmocka_unit_test(test_implied),
+    cmocka_unit_test(test_cleartext),
+    cmocka_unit_test(test_fix),
+    cmocka_unit_test(test_match_property),
+    cmocka_unit_test(test_one_reading_property),
   };
 
   return cmocka_run_group_tests(tests, NULL, NULL);
