@@ -9,6 +9,8 @@
  * few of the connection have. No window is allocated before bytes come, and what is held is charged to the budget.
  */
 #include "proxy/h2_state.h"
+#include "proxy/http_shared.h"
+#include "proxy/inject_body.h"
 
 #include <errno.h>
 
@@ -78,6 +80,25 @@ static void compact(struct h2_pipe *pipe)
   }
 }
 
+/* Notes which placeholders stand in the request's body; only what may begin one is kept. False when memory is short. */
+static bool watch(struct h2_stream *stream, struct span bytes, bool end)
+{
+  const struct values *values = stream->h2->proxy->values;
+  buf_autofree struct buf text = BUF_INIT(INJECT_BODY_REQUEST_MAX + bytes.len);
+  size_t done;
+
+  if (!http_shared_watches(values, stream->in_body))
+    return true;
+  buf_append(&text, buf_span(&stream->watched));
+  buf_append(&text, bytes);
+  if (buf_error(&text))
+    return false;
+  stream->in_body = http_shared_watch(values, stream->in_body, buf_span(&text), end, &done);
+  h2_stream_drop(stream, &stream->watched);
+  buf_append(&stream->watched, span_sub(buf_span(&text), done, text.len));
+  return h2_stream_hold(stream, &stream->watched);
+}
+
 void h2_body_take(struct h2_stream *stream, bool is_origin, struct span bytes)
 {
   struct h2_pipe *pipe = is_origin ? &stream->down : &stream->up;
@@ -88,7 +109,7 @@ void h2_body_take(struct h2_stream *stream, bool is_origin, struct span bytes)
     give_back(stream, is_origin, bytes.len);
     return;
   }
-  if (budget_take(budget, bytes.len)) {
+  if ((is_origin || watch(stream, bytes, false)) && budget_take(budget, bytes.len)) {
     buf_append(&pipe->data, bytes);
     if (!buf_error(&pipe->data)) {
       resume(stream, !is_origin);
@@ -104,6 +125,8 @@ void h2_body_end(struct h2_stream *stream, bool is_origin)
 {
   struct h2_pipe *pipe = is_origin ? &stream->down : &stream->up;
 
+  if (!is_origin && stream->watched.len)
+    (void)watch(stream, SPAN(""), true); /* without memory a note is missing, and nothing else */
   pipe->ended = true;
   stream->active_ms = h2_now_ms(stream->h2);
   resume(stream, !is_origin);

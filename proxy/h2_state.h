@@ -94,6 +94,8 @@ struct h2_stream {
   uint64_t values_version;
   bool renewed;
   size_t scrubbed;
+  inject_set in_body;
+  struct buf watched; /* charged */
   struct values_waiter *values_waiter;
   struct ask_waiter *waiter;
   uint64_t begun_ns;

@@ -22,6 +22,7 @@
 #include "proxy/denial.h"
 #include "proxy/http_rewrite.h"
 #include "proxy/http_shared.h"
+#include "proxy/inject_body.h"
 #include "proxy/notify.h"
 #include "proxy/stub.h"
 #include "proxy/terminator.h"
@@ -50,6 +51,7 @@ struct h2_stream *h2_stream_new(struct h2 *h2, int32_t client_id)
   stream->verdict = bad_request;
   stream->request = stream->answer = (struct buf)BUF_INIT(LIMITS_HTTP_HEAD_BYTES + 4096);
   stream->label = (struct buf)BUF_INIT(2 * LIMITS_REQUEST_PATH_BYTES + 1);
+  stream->watched = (struct buf)BUF_INIT(INJECT_BODY_REQUEST_MAX);
   h2_body_clear(stream, &stream->up);
   h2_body_clear(stream, &stream->down);
   stream->begun_ns = clock_mono_ns();
@@ -74,6 +76,7 @@ void h2_stream_free(struct h2_stream *stream)
   h2_body_clear(stream, &stream->down);
   h2_stream_drop(stream, &stream->request);
   h2_stream_drop(stream, &stream->answer);
+  h2_stream_drop(stream, &stream->watched);
   buf_free(&stream->label);
   if (stream->prev)
     stream->prev->next = stream->next;
@@ -113,6 +116,7 @@ void h2_stream_record(struct h2_stream *stream, const struct verdict *verdict)
 {
   const struct h2 *h2 = stream->h2;
   buf_autofree struct buf credential = BUF_INIT(4096);
+  buf_autofree struct buf in_body = BUF_INIT(4096);
   struct request request = request_of(stream);
   const struct route *route = h2->fixed.refused || stream->origin_id ? &h2->fixed.route : NULL;
   struct audit_record record = {
@@ -142,8 +146,11 @@ void h2_stream_record(struct h2_stream *stream, const struct verdict *verdict)
   if (stream->concerned)
     values_print(h2->proxy->values, stream->concerned, &credential);
   record.credential = buf_span(&credential);
+  if (stream->in_body)
+    values_print(h2->proxy->values, stream->in_body, &in_body);
+  record.in_body = buf_span(&in_body);
   audit_write(h2->proxy->audit, &record);
-  notify_count(h2->proxy->notify, false, stream->scrubbed);
+  notify_count(h2->proxy->notify, stream->in_body != 0, stream->scrubbed);
 }
 
 /* Ends. */
@@ -312,7 +319,8 @@ static int submit(struct h2_stream *stream, struct http_head *head, struct err *
   struct http_target target = { .tls = true, .host = stream->host, .port = stream->port };
   nghttp2_data_provider provider = h2_body_provider(stream);
   bool has_body = !stream->up.ended || h2_body_held(&stream->up) || stream->up.trailer.len;
-  const struct inject_signer signer = { .crypto = h2->proxy->terminator ? h2->proxy->terminator->crypto() : NULL };
+  const struct inject_signer signer = { .crypto = h2->proxy->terminator ? h2->proxy->terminator->crypto() : NULL,
+                                        .now_ms = clock_real_ms() };
   const struct inject_secret *list;
   struct h2_list out;
   size_t count;

@@ -11,6 +11,7 @@
  * The request that is kept, for a second try too, is the one with the placeholders. Only in TLS that is terminated is
  * any credential bound to the target: a value never goes out in the clear.
  */
+#include "base/clock.h"
 #include "policy/decide.h"
 #include "proxy/http_rewrite.h"
 #include "proxy/http_shared.h"
@@ -36,6 +37,35 @@ void http_shared_look(const struct values *values, inject_set bound, const struc
   list = values_list(values, &count);
   if (inject_look(list, count, bound, head, ret_look) == INJECT_MISUSE)
     *ret_misused = (inject_set)1 << ret_look->index;
+}
+
+/* One bit for each credential. */
+static inject_set all_of(size_t count)
+{
+  return count < LIMITS_CREDENTIALS ? ((inject_set)1 << count) - 1 : ~(inject_set)0;
+}
+
+bool http_shared_watches(const struct values *values, inject_set found)
+{
+  size_t count;
+
+  if (!values)
+    return false;
+  (void)values_list(values, &count);
+  return found != all_of(count);
+}
+
+inject_set http_shared_watch(const struct values *values, inject_set found, struct span text, bool end,
+                             size_t *ret_done)
+{
+  const struct inject_secret *list;
+  size_t count;
+
+  *ret_done = text.len;
+  if (!http_shared_watches(values, found))
+    return found;
+  list = values_list(values, &count);
+  return found | inject_body_find(list, count, all_of(count) & ~found, text, end, ret_done);
 }
 
 void http_secret_look(struct http *http, const struct http_head *head)
@@ -141,6 +171,7 @@ static int fill_in(const struct http *http, struct err *err, struct buf *out)
   const struct inject_signer signer = {
     .crypto = http->proxy->terminator->crypto(),
     .body = { .ptr = http->hash, .len = http->has_hash ? sizeof http->hash : 0 },
+    .now_ms = clock_real_ms(),
   };
   char length[24];
   size_t count;

@@ -13,6 +13,7 @@
  */
 #include "proxy/http_secret_body.h"
 
+#include "proxy/http_shared.h"
 #include "proxy/http_state.h"
 #include "proxy/inject_sign.h"
 #include "proxy/values.h"
@@ -31,18 +32,10 @@ void http_secret_body_drop(struct http *http)
 
 int http_secret_body_watch(struct http *http, struct http_body *framing, struct span bytes)
 {
-  const struct inject_secret *list;
-  inject_set all = ~(inject_set)0;
   size_t at = 0;
-  size_t count;
   size_t len;
 
-  if (!http->proxy->values)
-    return 0;
-  list = values_list(http->proxy->values, &count);
-  if (count < LIMITS_CREDENTIALS)
-    all = ((inject_set)1 << count) - 1;
-  if (http->in_body == all)
+  if (!http_shared_watches(http->proxy->values, http->in_body))
     return 0;
   for (; at < bytes.len; at += len) {
     struct span rest = span_sub(bytes, at, bytes.len);
@@ -52,7 +45,7 @@ int http_secret_body_watch(struct http *http, struct http_body *framing, struct 
       return -ENOBUFS;
     (void)http_body_take(framing, span_sub(rest, 0, content ? content : 1), &len); /* it has been looked at */
   }
-  http->in_body |= inject_body_find(list, count, all & ~http->in_body, buf_span(&http->watched), framing->done, &len);
+  http->in_body = http_shared_watch(http->proxy->values, http->in_body, buf_span(&http->watched), framing->done, &len);
   http_drop(http, &http->watched, len);
   return 0;
 }

@@ -9,7 +9,8 @@
 
 /* How to mend a request that is not signed as it is sent. */
 #define HTTP_SIGN_FIX \
-  "sign with both variables of the credential as they are inside, and change nothing of a signed request"
+  "sign with both variables of the credential as they are inside, for the time that it is, and change nothing of a " \
+  "signed request"
 
 struct http_asked {
   const struct http_fixed *fixed; /* the connection's target, where it stands; or NULL */
@@ -29,6 +30,15 @@ struct verdict http_shared_judge(const struct policy *policy, const struct http_
  * values: NULL where the policy has none. */
 void http_shared_look(const struct values *values, inject_set bound, const struct http_head *head,
                       struct inject_look *ret_look, inject_set *ret_misused);
+
+/* Searches what is sent of a request's body for placeholders: what was kept of it before, and what has come behind
+ * that. found: those that have been seen already. Returns those and the new ones; *ret_done as inject_body.h has it.
+ * values: NULL where the policy has none. */
+inject_set http_shared_watch(const struct values *values, inject_set found, struct span text, bool end,
+                             size_t *ret_done);
+
+/* Whether there is anything left to search for. */
+bool http_shared_watches(const struct values *values, inject_set found);
 
 /* What is wrong with a request that misuses a placeholder, and what would mend it. */
 struct http_misuse {

@@ -59,10 +59,14 @@ struct inject_look {
   const struct inject_fault *fault; /* INJECT_MISUSE: why it cannot be signed anew; or NULL */
 };
 
+/* Services accept signatures for 15 minutes from their time, and so a key signs nothing for later. */
+#define INJECT_SIGN_SPAN_MS (15 * 60 * 1000)
+
 /* With what requests are signed. */
 struct inject_signer {
   const struct sigv4_crypto *crypto;
   struct span body; /* the hash of the body in hex; empty: there is no body, or inject_look() has not asked for it */
+  uint64_t now_ms; /* since the epoch: what is signed for a time that is not within INJECT_SIGN_SPAN_MS is refused */
 };
 
 /* 0; or -EINVAL where the value of a secret is missing or cannot stand in a head, as inject_fields() has it. */

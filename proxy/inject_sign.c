@@ -179,6 +179,18 @@ static int check(const struct inject_secret *secret, const struct inject_signer 
   return err_set(err, EKEYREJECTED, "that of %s, in a request whose signature is not right", secret->credential->name);
 }
 
+static int check_time(const struct inject_secret *secret, const struct inject_signer *signer,
+                      const struct http_head *sent, struct err *err)
+{
+  uint64_t time_ms;
+
+  if (sigv4_time(sent, &time_ms) &&
+      (time_ms > signer->now_ms ? time_ms - signer->now_ms : signer->now_ms - time_ms) <= INJECT_SIGN_SPAN_MS)
+    return 0;
+  return err_set(err, EKEYREJECTED, "that of %s, in a request that is signed for another time than it is here",
+                 secret->credential->name);
+}
+
 static int sign(const struct inject_secret *secret, const struct inject_signer *signer, struct sigv4_auth *auth,
                 struct span body, struct http_head *head, struct buf *out)
 {
@@ -231,7 +243,9 @@ int inject_sign(const struct inject_secret *secret, const struct inject_signer *
     sigv4_print_hex(hash, hex);
     body = (struct span){ hex, sizeof hex };
   }
-  r = check(secret, signer, sent, &auth, body, err);
+  r = check_time(secret, signer, sent, err);
+  if (r == 0)
+    r = check(secret, signer, sent, &auth, body, err);
   if (r == 0)
     r = sign(secret, signer, &auth, body, head, out);
   if (r == -ENOMEM)

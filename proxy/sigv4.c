@@ -15,11 +15,13 @@
  */
 #include "proxy/sigv4.h"
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "policy/inject_find.h"
 #include "proxy/inject_place.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #define DATE_BYTES 8 /* 20150830 */
@@ -162,6 +164,18 @@ bool sigv4_is_whole(const struct sigv4_auth *auth, const struct http_head *head)
     if (++names > LIMITS_HTTP_FIELDS || !has_field(head, name))
       return false;
   return true;
+}
+
+bool sigv4_time(const struct http_head *head, uint64_t *ret_real_ms)
+{
+  const struct http_field *time = http_head_find(head, "x-amz-date", NULL);
+  const char *at = time && time->value.len == TIME_BYTES ? time->value.ptr : NULL;
+  char text[CLOCK_TEXT_MAX];
+
+  if (!at)
+    return false;
+  snprintf(text, sizeof text, "%.4s-%.2s-%.5s:%.2s:%.3s", at, at + 4, at + 6, at + 11, at + 13);
+  return clock_parse(span_of(text), ret_real_ms) == 0;
 }
 
 enum sigv4_body sigv4_body_of(const struct http_head *head)

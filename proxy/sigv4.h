@@ -10,6 +10,8 @@
 #include "base/err.h"
 #include "proxy/http_head.h"
 
+#include <stdint.h>
+
 #define SIGV4_HASH_BYTES 32
 #define SIGV4_HEX_BYTES (2 * SIGV4_HASH_BYTES)
 #define SIGV4_PARAMETERS_MAX 1024 /* of one query */
@@ -47,6 +49,10 @@ bool sigv4_signs(const struct sigv4_auth *auth, struct span name);
 /* Whether the request has all that can be signed: exactly one X-Amz-Date of the scope's day, Host among the signed
  * names (a signature is of no use at any other host then), and each signed name in the head. */
 bool sigv4_is_whole(const struct sigv4_auth *auth, const struct http_head *head);
+
+/* When it was signed, in milliseconds since the epoch: X-Amz-Date of a head that sigv4_is_whole() has passed. False
+ * where there is no such time. */
+bool sigv4_time(const struct http_head *head, uint64_t *ret_real_ms);
 
 /* The order of signed names. */
 int sigv4_compare(struct span a, struct span b);

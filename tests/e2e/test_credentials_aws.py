@@ -148,7 +148,7 @@ REFUSED = {
     "presigned, 4": ("print(fetch_presigned(client('s3', config=dict(signature_version='s3v4'))))", "presigned URL"),
 }
 RAW = """
-import http.client, ssl, urllib.error, urllib.parse, urllib.request as u
+import http.client, ssl, time, urllib.error, urllib.parse, urllib.request as u
 from botocore import auth, awsrequest, credentials
 def send(method, url, body=None, keys=(os.environ["AWS_ACCESS_KEY_ID"], os.environ["AWS_SECRET_ACCESS_KEY"]), kind=auth.S3SigV4Auth,
          service="s3", fields={}, change=lambda fields: None, more={}, chunks=None):
@@ -175,6 +175,10 @@ def send(method, url, body=None, keys=(os.environ["AWS_ACCESS_KEY_ID"], os.envir
     except OSError: pass
     answer = connection.getresponse()
     return answer.status, answer.read().decode("latin-1")
+class Later(auth.S3SigV4Auth):
+    def _modify_request_before_signing(self, request):
+        request.context["timestamp"] = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(time.time() + 3600))
+        super()._modify_request_before_signing(request)
 def fetch_presigned(s3):
     url = s3.generate_presigned_url("get_object", Params=dict(Bucket="lab-bucket", Key="k"))
     try: return u.urlopen(url).read()
@@ -192,6 +196,7 @@ REFUSED.update({
     "chunks": (f'print(send("PUT", URL, b"0;chunk-signature=0", change=lambda fields: fields.update({{"X-Amz-Content-SHA256": "{CHUNKS}"}})))',
                "chunk by chunk"),
     "changed on its way": ('print(send("GET", URL, change=move))', "signature is not right"),
+    "for later": ('print(send("GET", URL, kind=Later))', "another time"),
     "another secret": ('print(send("GET", URL, keys=(os.environ["AWS_ACCESS_KEY_ID"], "guessed")))', "signature is not right"),
     "host unsigned": ('print(send("GET", URL, change=edit("Authorization", "host;", "")))', "not signed as"),
     "signed twice": ('print(send("GET", URL, more={"authorization": "AWS4-HMAC-SHA256 Credential=" + os.environ["AWS_ACCESS_KEY_ID"]}))', "not signed as"),

@@ -82,6 +82,32 @@ print(json.dumps([answer.heads, answer.trailer, answer.body.decode(), TOKEN]))
     assert len(saw(lab, "h2.test")) == 1
 
 
+def test_placeholder_in_body(sbx, lab, http2, bound, project):
+    """It passes as it is, is worth nothing, and is told of, wherever the body is cut; a part of one is none."""
+    audit = f"{project.home}/audit.jsonl"
+    answers, result = h2_inside(sbx, """
+client, token = Client(), TOKEN.encode()
+seen = [client.ask("/check", login=False, method="POST", body=b'{"token":"' + token + b'"}')]
+stream = client.begin("/check", login=False, method="POST", end=False)
+for at in range(len(token)): client.send(stream, token[at:at + 1])
+client.send(stream, b"", end=True)
+seen += [client.finish(stream), client.ask("/check", method="POST", body=token[:-1] + b"!"), client.ask("/check")]
+print(json.dumps([a.status for a in seen]))
+""", *bound, "--audit", audit)
+    assert answers == [401, 401, 200, 200], answers
+    with open(audit) as file:
+        lines = [line for line in map(json.loads, file) if line["event"] == "request"]
+    assert [line.get("placeholder_in_body") for line in lines] == ["lab", "lab", None, None], lines
+    assert [message for message in result.messages if "passed 2x a placeholder" in message], result
+
+
+def test_path_is_its_place(sbx, lab, http2, project):
+    policy = project.policy("../h2.json", credentials={
+        "lab": {"source": {"env": "LAB_KEY"}, "env": "LAB_KEY", "bind": ["h2.test"], "place": "path"}})
+    result = run(sbx, f"{CURL} -o /dev/null --http2 https://h2.test/bot$LAB_KEY/send?x=1", "--policy", policy)
+    assert result.ok().out.startswith("2 ") and [r.target for r in lab.requests] == [f"/bot{SECRET}/send?x=1"], result
+
+
 def test_messages(sbx, lab, http2, bound):
     """Each part of a message passes as what it is."""
     answers, _ = h2_inside(sbx, """

@@ -13,6 +13,7 @@
 #define SIGNED(names) \
   "Authorization: AWS4-HMAC-SHA256 Credential=" ID "/" SCOPE ", SignedHeaders=" names ", Signature=" EMPTY_SIGNATURE \
   "\r\n"
+#define NOW_MS UINT64_C(1440938160000) /* of VANILLA */
 #define VANILLA "Host: example.amazonaws.com\r\nX-Amz-Date: 20150830T123600Z\r\n"
 
 static char name_of_credential[] = "aws";
@@ -72,7 +73,7 @@ static void test_hashes(void **state)
 static void test_example(void **state)
 {
   buf_autowipe struct buf out = BUF_INIT(LIMITS_HTTP_HEAD_BYTES);
-  struct inject_signer signer = { .crypto = digest_crypto() };
+  struct inject_signer signer = { .crypto = digest_crypto(), .now_ms = NOW_MS };
   struct err err = ERR_INIT;
   struct inject_look look;
   struct http_head head;
@@ -111,7 +112,7 @@ static void test_token(void **state)
   (void)state;
   for (size_t i = 0; i < MEM_COUNT(rows); i++) {
     buf_autowipe struct buf out = BUF_INIT(LIMITS_HTTP_HEAD_BYTES);
-    struct inject_signer signer = { .crypto = digest_crypto() };
+    struct inject_signer signer = { .crypto = digest_crypto(), .now_ms = NOW_MS };
     char value[256];
     char fields[1024];
     struct inject_secret secret = secrets[1];
@@ -214,7 +215,7 @@ static void test_faults(void **state)
 /* What is signed with another key, changed on its way, or too large. */
 static void test_not_signed(void **state)
 {
-  struct inject_signer signer = { .crypto = digest_crypto() };
+  struct inject_signer signer = { .crypto = digest_crypto(), .now_ms = NOW_MS };
 
   (void)state;
   for (int i = 0; i < 4; i++) {
@@ -231,12 +232,50 @@ static void test_not_signed(void **state)
       signer.body = SPAN(EMPTY_SIGNATURE);
     if (i == 3)
       secret.value = SPAN("one");
-    assert_int_equal(inject_fields(&secret, 1, 1,
-                                   i == 3 ? &(struct inject_signer){ .crypto = digest_crypto() } : &signer, &head, &err,
-                                   &out),
-                     i == 3 ? -EINVAL : -EKEYREJECTED);
+    assert_int_equal(
+        inject_fields(&secret, 1, 1,
+                      i == 3 ? &(struct inject_signer){ .crypto = digest_crypto(), .now_ms = NOW_MS } : &signer, &head,
+                      &err, &out),
+        i == 3 ? -EINVAL : -EKEYREJECTED);
     assert_non_null(strstr(err.message, "aws"));
     assert_null(strstr(err.message, "one in"));
+  }
+}
+
+/* A key signs for now: 15 minutes to either side, as the services take it. */
+static void test_time(void **state)
+{
+  static const struct {
+    const char *time;
+    uint64_t now_ms;
+    bool good;
+  } rows[] = {
+    { "20150830T123600Z", NOW_MS, true },
+    { "20150830T123600Z", NOW_MS - INJECT_SIGN_SPAN_MS, true },
+    { "20150830T123600Z", NOW_MS + INJECT_SIGN_SPAN_MS, true },
+    { "20150830T123600Z", NOW_MS - INJECT_SIGN_SPAN_MS - 1, false },
+    { "20150830T123600Z", NOW_MS + INJECT_SIGN_SPAN_MS + 1, false },
+    { "20150830T123600Z", 0, false },
+    { "20150830T126000Z", NOW_MS, false },
+    { "20150830T246000Z", NOW_MS, false },
+  };
+
+  (void)state;
+  for (size_t i = 0; i < MEM_COUNT(rows); i++) {
+    buf_autowipe struct buf out = BUF_INIT(LIMITS_HTTP_HEAD_BYTES);
+    struct inject_signer signer = { .crypto = digest_crypto(), .now_ms = rows[i].now_ms };
+    char fields[1024];
+    struct err err = ERR_INIT;
+    struct http_head head;
+    int r;
+
+    snprintf(fields, sizeof fields, "Host: example.amazonaws.com\r\nX-Amz-Date: %s\r\n%s", rows[i].time,
+             SIGNED("host;x-amz-date"));
+    parse("GET /", fields, &head);
+    sign(&head, SPAN(HASH_OF_NOTHING), KEY);
+    r = inject_fields(&secrets[1], 1, 1, &signer, &head, &err, &out);
+    unit_assert_row(r == (rows[i].good ? 0 : -EKEYREJECTED), rows[i].time, err.message);
+    unit_assert_row(rows[i].good || strstr(err.message, "another time"), rows[i].time, err.message);
   }
 }
 
@@ -283,9 +322,9 @@ static void test_untouched(void **state)
 int main(void)
 {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_hashes),    cmocka_unit_test(test_example),    cmocka_unit_test(test_token),
-    cmocka_unit_test(test_faults),    cmocka_unit_test(test_not_signed), cmocka_unit_test(test_many_parameters),
-    cmocka_unit_test(test_untouched),
+    cmocka_unit_test(test_hashes),          cmocka_unit_test(test_example),    cmocka_unit_test(test_token),
+    cmocka_unit_test(test_faults),          cmocka_unit_test(test_not_signed), cmocka_unit_test(test_time),
+    cmocka_unit_test(test_many_parameters), cmocka_unit_test(test_untouched),
   };
 
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,6 +3,7 @@ import contextlib
 import hashlib
 import hmac
 import os
+import time
 
 import stage
 from credentials import Sbx, resident
@@ -12,7 +13,8 @@ from terminated import OK, open_both, response, tls_origin
 
 ID, KEY = b"AKIAWIREPLACEHOLDER2", b"wirePlaceholderSecretKeyOf40Letters00000"
 REAL_ID, REAL_KEY, TOKEN = b"ASIAREALKEYID", b"wire/Real+Secret9Key/Zq7xW4vT9rLm2KdYs8e", b"wire+session/token=="
-SCOPE = b"20150830/us-east-1/lambda/aws4_request"
+NOW = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime()).encode()
+SCOPE = NOW[:8] + b"/us-east-1/lambda/aws4_request"
 POLICY = {"network": {"allow": []}, "credentials": {"aws": {"source": {"env": "A"}, "bind": ["origin.test"]}}}
 
 
@@ -20,7 +22,7 @@ def sign(key, names, values, body, method=b"POST"):
     """The one request of these tests: a path that needs no encoding, and no query."""
     fields = b"".join(name + b":" + value + b"\n" for name, value in zip(names, values, strict=True))
     canonical = b"\n".join((method, b"/path", b"", fields, b";".join(names), hashlib.sha256(body).hexdigest().encode()))
-    text = b"\n".join((b"AWS4-HMAC-SHA256", b"20150830T123600Z", SCOPE, hashlib.sha256(canonical).hexdigest().encode()))
+    text = b"\n".join((b"AWS4-HMAC-SHA256", NOW, SCOPE, hashlib.sha256(canonical).hexdigest().encode()))
     key = b"AWS4" + key
     for part in (*SCOPE.split(b"/"), text):
         key = hmac.new(key, part, hashlib.sha256).digest()
@@ -29,10 +31,10 @@ def sign(key, names, values, body, method=b"POST"):
 
 def request(body, framing, method=b"POST"):
     """The head that a client makes, and the Authorization that has to come of it."""
-    inside = sign(KEY, [b"host", b"x-amz-date"], [b"origin.test", b"20150830T123600Z"], body, method)
-    outside = sign(REAL_KEY, [b"host", b"x-amz-date", b"x-amz-security-token"], [b"origin.test", b"20150830T123600Z", TOKEN], body,
+    inside = sign(KEY, [b"host", b"x-amz-date"], [b"origin.test", NOW], body, method)
+    outside = sign(REAL_KEY, [b"host", b"x-amz-date", b"x-amz-security-token"], [b"origin.test", NOW, TOKEN], body,
                    method)
-    head = b"\r\n".join((method + b" /path HTTP/1.1", b"Host: origin.test", b"X-Amz-Date: 20150830T123600Z",
+    head = b"\r\n".join((method + b" /path HTTP/1.1", b"Host: origin.test", b"X-Amz-Date: " + NOW,
                          b"Authorization: " + inside.replace(b"%s", ID), *framing, b"", b""))
     return head, b"Authorization: " + outside.replace(b"%s", REAL_ID) + b"\r\n"
 
