@@ -43,6 +43,7 @@
 #define LIMITS_SECRET_FRESH_MS 10000 /* a value that came so lately is not asked for anew, whoever refuses it */
 #define LIMITS_SECRET_RETRY_MS 2000 /* nor a source that failed so lately; twice as long after each more, */
 #define LIMITS_SECRET_RETRY_DOUBLES 6 /* up to 64 s */
+#define LIMITS_SECRET_VALID_MS 1000 /* a source is not asked more often, whatever it says of its value */
 #define LIMITS_SECRET_MARGIN_MS 15000 /* so long before it expires a value is too old */
 #define LIMITS_PLACEHOLDER_BYTES 256
 

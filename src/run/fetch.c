@@ -74,8 +74,21 @@ static int read_variable(const struct policy_credential *credential, const struc
   return r < 0 ? err_wrap(err, "the variable %s", name) : 0;
 }
 
-static int read_file(const struct policy_credential *credential, const struct facts *facts, struct err *err,
-                     struct secret *value, uint64_t *ret_valid_ms)
+/* What the command could put in its place would be sent to the hosts that the credential is for. */
+static int check_file(const char *path, const struct policy *policy, const struct facts *facts, struct err *err)
+{
+  strv_autofree struct strv places = STRV_INIT;
+  int r = outside_places(policy, facts, &places);
+
+  if (r == 0)
+    r = outside_is_writable(&places, path);
+  if (r > 0)
+    return err_set(err, EPERM, "the file %s is reached by way of what the command may write; name it otherwise", path);
+  return r < 0 ? err_set(err, ENOMEM, "out of memory") : 0;
+}
+
+static int read_file(const struct policy_credential *credential, const struct policy *policy, const struct facts *facts,
+                     struct err *err, struct secret *value, uint64_t *ret_valid_ms)
 {
   mem_autofree char *path = facts_expand(facts, credential->source.words.items[0]);
   secret_autofree struct secret text = SECRET_INIT;
@@ -86,6 +99,9 @@ static int read_file(const struct policy_credential *credential, const struct fa
 
   if (!path)
     return err_set(err, ENOMEM, "out of memory");
+  r = check_file(path, policy, facts, err);
+  if (r < 0)
+    return r;
   if (fd < 0 || fstat(fd, &stat) < 0)
     return err_set_errno(err, errno, "the file %s", path);
   if (!S_ISREG(stat.st_mode))
@@ -104,11 +120,11 @@ static int read_file(const struct policy_credential *credential, const struct fa
   return r < 0 ? err_wrap(err, "the file %s", path) : 0;
 }
 
-int fetch_read(const struct policy_credential *credential, const struct facts *facts, struct err *err,
-               struct secret *value, uint64_t *ret_valid_ms)
+int fetch_read(const struct policy_credential *credential, const struct policy *policy, const struct facts *facts,
+               struct err *err, struct secret *value, uint64_t *ret_valid_ms)
 {
   return credential->source.kind == POLICY_SOURCE_ENV ? read_variable(credential, facts, err, value, ret_valid_ms)
-                                                      : read_file(credential, facts, err, value, ret_valid_ms);
+                                                      : read_file(credential, policy, facts, err, value, ret_valid_ms);
 }
 
 static int make_pipes(int out[2], int errors[2], struct err *err)

@@ -28,9 +28,9 @@ struct fetch {
  * LIMITS_SECRET_BYTES. */
 
 /* Reads the value of a credential from its variables or a file. *ret_valid_ms is how long the value is good by its own
- * word; 0: it has none. 0 or -errno. */
-int fetch_read(const struct policy_credential *credential, const struct facts *facts, struct err *err,
-               struct secret *value, uint64_t *ret_valid_ms);
+ * word; 0: it has none. 0 or -errno: -EPERM where the command inside could have the path lead elsewhere. */
+int fetch_read(const struct policy_credential *credential, const struct policy *policy, const struct facts *facts,
+               struct err *err, struct secret *value, uint64_t *ret_valid_ms);
 
 /* Starts the program of a credential: outside of the sandbox, in "/", with what outside.h leaves of the caller's
  * environment, nothing on its standard input and no terminal. One that the command inside may write is refused. 0 or

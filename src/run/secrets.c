@@ -26,6 +26,9 @@ int secrets_open(struct secrets *secrets, const struct policy *policy, const str
     return err_set(err, ENOMEM, "out of memory");
   for (size_t i = 0; i < made.count; i++)
     made.entries[i].fetch = (struct fetch)FETCH_INIT;
+  /* From here on, and not from the first value on: a source can be a variable, which is in our memory already. */
+  if (made.count > 0)
+    secret_guard_process(true);
   *secrets = made;
   return 0;
 }
@@ -98,6 +101,8 @@ static void settle(struct secrets *secrets, size_t index, int result, const stru
 
   if (ttl > 0 && (valid_ms == 0 || ttl < valid_ms))
     valid_ms = ttl;
+  if (valid_ms > 0 && valid_ms < LIMITS_SECRET_VALID_MS)
+    valid_ms = LIMITS_SECRET_VALID_MS;
   entry->fetched_ns = clock_mono_ns();
   entry->until_ns = result == 0 && valid_ms > 0 ? entry->fetched_ns + ms_to_ns(valid_ms) : 0;
   snprintf(entry->error, sizeof entry->error, "%.*s", (int)sizeof entry->error - 1, result < 0 ? err->message : "");
@@ -119,7 +124,6 @@ static void fetch(struct secrets *secrets, size_t index)
   uint64_t valid_ms = 0;
   int r;
 
-  secret_guard_process(true);
   secret_free(&entry->value);
   r = secret_new(LIMITS_SECRET_BYTES, &err, &entry->value);
   if (r == 0 && credential_tool_is_run(&credential->source)) {
@@ -127,7 +131,7 @@ static void fetch(struct secrets *secrets, size_t index)
     if (r == 0)
       return;
   } else if (r == 0) {
-    r = fetch_read(credential, secrets->facts, &err, &entry->value, &valid_ms);
+    r = fetch_read(credential, secrets->policy, secrets->facts, &err, &entry->value, &valid_ms);
   }
   settle(secrets, index, r, &err, valid_ms);
 }

@@ -98,6 +98,24 @@ def test_cleartext(sbx, lab, guarded):
     nobody_saw(lab)
 
 
+@pytest.mark.parametrize("allow", [[], ["--allow", "api.github.com:*"]])
+def test_cleartext_of_a_bound_port(sbx, lab, guarded, project, allow):
+    """Port 80 is bound by name: without TLS nothing goes there, whatever else allows it, and `why` says the same."""
+    policy = project.policy("../../policy.json", credentials={
+        "mine": {"source": {"env": "GH_TOKEN"}, "env": "GH_TOKEN", "bind": ["api.github.com:80"]}})
+    options = ["--policy", policy, *allow]
+    asked = "http://api.github.com/check"
+    result = shell(sbx, f"curl -sS {asked}; curl -sS --noproxy '*' {asked}; curl -sSp {asked}", *options)
+    answers = [json.loads(line) for line in result.ok().out.splitlines()]
+    assert len(answers) == 3, result
+    told = json.loads(sbx("why", "--json", *options, asked).out)
+    assert told["reason"] == "not-terminated" and told["fix"] == "use https://", told
+    for answer in answers:
+        assert all(answer[key] == told[key] for key in ("reason", "rule", "fix")), (answer, told)
+    assert any("not-terminated" in m and "use https://" in m for m in result.messages), result
+    assert lab.requests == []
+
+
 def test_names_that_do_not_agree(sbx, lab, guarded):
     """F54, F71: CONNECT, SNI and Host name one host, or nothing goes."""
     code = """
@@ -318,6 +336,20 @@ def test_planted_for_a_source(sbx, lab, guarded, project, name):
     result = shell(sbx, script, "--policy", policy, env=env)
     assert not project.exists("ran") and "lab: the program" in result.out and "ended with status" in result.out, result
     assert lab.requests == []
+
+
+def test_file_by_way_of_the_workspace(sbx, lab, guarded, project):
+    """A link on the way to the file lies where the command may write: what that would put there is sent to nobody."""
+    for name, text in (("keys/token", SECRET), ("other/token", OTHER_SECRET)):
+        project.write(f"../../{name}", text)
+    os.symlink(f"{project.home}/keys", f"{project.root}/way")
+    os.symlink(f"{project.root}/way/token", f"{project.home}/token")
+    policy = project.policy("../lab.json", credentials={
+        "lab": {"source": {"file": "~/token"}, "env": "LAB_KEY", "bind": ["key.svc.test"]}})
+    script = 'rm way; ln -s ~/other way; curl -sS -H "X-Api-Key: $LAB_KEY" https://key.svc.test/check'
+    result = shell(sbx, script, "--policy", policy)
+    assert "what the command may write" in result.out and lab.requests == [], result
+    no_secret(result.out, result.err)
 
 
 BAD = {

@@ -308,7 +308,7 @@ static void test_kept(void **state)
 
   write_counter(state, "");
   open_scene(&scene, state, "{\"exec\": [\"count\"]}");
-  assert_int_equal(prctl(PR_GET_DUMPABLE), 1);
+  assert_int_equal(prctl(PR_GET_DUMPABLE), 0);
   for (int i = 0; i < 3; i++) {
     want(&scene, i > 0);
     got_value(&scene, "count", "value1");
@@ -389,6 +389,7 @@ static void test_expiry(void **state)
     { 3600, "", 3600000 - LIMITS_SECRET_MARGIN_MS - 2000, 3600000 - LIMITS_SECRET_MARGIN_MS + 1 },
     { 20, "", 18000, 20001 },
     { 3600, ", \"ttl\": 5", 4000, 5001 },
+    { 3600, ", \"ttl\": \"5ms\"", 900, 1001 },
     { 20, ", \"ttl\": \"1h\"", 18000, 20001 },
   };
 
