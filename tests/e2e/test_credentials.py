@@ -389,7 +389,7 @@ def test_post_and_expect(sbx, lab, guarded, project):
 
 
 def test_events_come_as_they_are_sent(sbx, lab, guarded):
-    """Server-sent events are not held back until there are more."""
+    """Server-sent events, one a second, are not held back until there is the next."""
     code = """
 import os, time, urllib.request
 request = urllib.request.Request("https://api.github.com/ticks/5", headers={"Authorization": "token " + os.environ["GH_TOKEN"]})
@@ -399,11 +399,11 @@ for line in answer:
 print(len(late), max(late))
 """
     count, late = sbx.python(code, *GITHUB, env=TOKEN).ok().out.split()
-    assert int(count) == 5 and float(late) < 0.1 * 4, (count, late)
+    assert int(count) == 5 and float(late) < 0.9, (count, late)
 
 
 def test_websocket(sbx, lab, guarded, project):
-    """The upgrade is asked for with the secret; afterwards bytes pass both ways."""
+    """The upgrade is asked for with the secret; afterwards 100 MiB pass both ways at once."""
     code = """
 import hashlib, os, socket, ssl, sys, threading
 raw = socket.create_connection(("api.github.com", 443))
@@ -413,7 +413,7 @@ stream.sendall(b"GET /websocket HTTP/1.1\\r\\nHost: api.github.com\\r\\nConnecti
 head = b""
 while not head.endswith(b"\\r\\n\\r\\n"): head += stream.recv(1)
 assert head.startswith(b"HTTP/1.1 101 "), head
-piece, count = b"\\x82\\xff" + os.urandom((1 << 16) - 2), 160 # a frame, as far as is looked at
+piece, count = b"\\x82\\xff" + os.urandom((1 << 16) - 2), 1600 # a frame, as far as is looked at
 sent, got, total = hashlib.sha256(), hashlib.sha256(), 0
 def send():
     for _ in range(count): stream.sendall(piece); sent.update(piece)
@@ -423,7 +423,7 @@ thread.join()
 print(sent.digest() == got.digest(), total)
 """
     result = sbx.python(code, *GITHUB, env=TOKEN)
-    assert result.ok().out.split() == ["True", str(160 << 16)], result
+    assert result.ok().out.split() == ["True", str(1600 << 16)], result
     assert len(saw(lab, "api.github.com")) == 1
 
 

@@ -13,7 +13,7 @@ What an API's pages do, beside what coding agents ask (agents.py):
     /botTOKEN/send      200 where TOKEN is the secret, 401 else; the path in the body
     /login              200 where "token" of the body, a form or JSON, is the secret, 401 else
     /redirect?to=URL    302
-    /ticks/N            N events (text/event-stream), a tenth of a second apart
+    /ticks/N            N events (text/event-stream), a second apart
     /websocket          101, then every byte comes back; 401 without the secret
     /post               length and digest of the body, for a request with the secret; 401 without
     others              as at any origin (origin.py)
@@ -126,7 +126,7 @@ def ticks(connection, count):
     for number in range(count):
         data = f"data: {number} {time.monotonic()}\n\n".encode()
         connection.send(b"%x\r\n%s\r\n" % (len(data), data))
-        time.sleep(0.1)
+        time.sleep(1)
     connection.send(b"0\r\n\r\n")
 
 

@@ -94,6 +94,7 @@ static void test_several(void **state)
     { &scrubbed, SPAN_INIT("p"), SPAN_INIT("abcabcabc!") }, { &plain, SPAN_INIT("p"), SPAN_INIT("stays") },
     { &scrubbed, SPAN_INIT("p"), SPAN_INIT("") },
   };
+  const struct inject_secret percent = { &scrubbed, SPAN_INIT("p"), SPAN_INIT("%25") };
 
   (void)state;
   check_cuts(known, MEM_COUNT(known), SPAN("-abcab-"), "-*****-", 1);
@@ -101,6 +102,8 @@ static void test_several(void **state)
   check_cuts(known, MEM_COUNT(known), SPAN("-abcabcabc-"), "-********c-", 1);
   check_cuts(known, MEM_COUNT(known), SPAN("-abcabcabc!-stays-abcab"), "-**********-stays-*****", 2);
   check_cuts(known, MEM_COUNT(known), SPAN("abcabcab"), "********", 1);
+  /* Of one value as well, where one of its forms begins with another. */
+  check_cuts(&percent, 1, SPAN("-%2525-%25-"), "-*****-***-", 2);
 }
 
 /* Nothing waits but what may begin a value: an event goes on when it comes. */

@@ -24,6 +24,8 @@ struct bench {
   size_t heard;
   struct dial *dial;
   struct dial_result dialled;
+  struct loop_timer *timer;
+  bool timer_again;
 };
 
 static void on_over(void *data)
@@ -46,20 +48,26 @@ static enum relay_look on_look(void *data, struct span held, bool end)
   return bench->answer;
 }
 
+/* The first time nothing may have been looked at: from libuv 1.45 on a timer that is due comes before that. */
 static void on_turn(void *data)
 {
-  loop_stop(data);
+  struct bench *bench = data;
+
+  if (bench->timer_again)
+    loop_timer_set(bench->timer, 10);
+  else
+    loop_stop(bench->proxy.loop);
+  bench->timer_again = false;
 }
 
 /* Lets the loop run for a moment. */
 static void turn(struct bench *bench)
 {
-  struct loop_timer *timer = NULL;
-
-  assert_int_equal(loop_timer_new(bench->proxy.loop, on_turn, bench->proxy.loop, &timer), 0);
-  loop_timer_set(timer, 20);
+  assert_int_equal(loop_timer_new(bench->proxy.loop, on_turn, bench, &bench->timer), 0);
+  bench->timer_again = true;
+  loop_timer_set(bench->timer, 10);
   loop_run(bench->proxy.loop);
-  loop_timer_free(&timer);
+  loop_timer_free(&bench->timer);
 }
 
 static int open_end(struct bench *bench, struct sock *sock)

@@ -6,6 +6,7 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -35,7 +36,8 @@ struct bench {
   struct sock client;
   struct sock origin;
   struct peer peers[2]; /* client's and origin's */
-  struct loop_timer *timer;
+  int turn_fd;
+  struct loop_io *turn; /* ends a turn of the loop */
   bool over;
   uint32_t random;
 };
@@ -56,15 +58,17 @@ static void on_over(void *data)
   ((struct bench *)data)->over = true;
 }
 
-static void on_turn(void *data)
+static void on_turn(void *data, unsigned events)
 {
+  (void)events;
   loop_stop(data);
 }
 
-/* One turn of the loop, without waiting. */
+/* One turn of the loop, without waiting. A timer would not do: from libuv 1.45 on one that is due ends the loop before
+ * anything was looked at. */
 static void turn(struct bench *bench)
 {
-  loop_timer_set(bench->timer, 0);
+  loop_io_again(bench->turn);
   loop_run(bench->proxy.loop);
 }
 
@@ -218,7 +222,9 @@ static int setup(void **state)
 
   assert_non_null(bench);
   assert_int_equal(loop_new(NULL, &bench->proxy.loop), 0);
-  assert_int_equal(loop_timer_new(bench->proxy.loop, on_turn, bench->proxy.loop, &bench->timer), 0);
+  bench->turn_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+  assert_true(bench->turn_fd >= 0);
+  assert_int_equal(loop_io_new(bench->proxy.loop, bench->turn_fd, on_turn, bench->proxy.loop, &bench->turn), 0);
   bench->proxy.budget.max = 64 * 1024 * 1024;
   *state = bench;
   return 0;
@@ -240,7 +246,8 @@ static int teardown(void **state)
   struct bench *bench = *state;
 
   splice_close(&bench->proxy.splice);
-  loop_timer_free(&bench->timer);
+  loop_io_free(&bench->turn);
+  fd_close(&bench->turn_fd);
   loop_free(bench->proxy.loop);
   free(bench);
   return 0;

@@ -211,10 +211,23 @@ static pid_t stopped_one(pid_t top)
   return proc_first_child(proc_first_child(top));
 }
 
+/* On a busy machine it may take longer than it may take; then nobody is held, and it can be tried again. */
+static void freeze_all(struct freeze *freeze, pid_t top, pid_t group, bool *ret_has_group)
+{
+  struct err err = ERR_INIT;
+  int r = -EAGAIN;
+
+  for (int i = 0; r == -EAGAIN && i < 10; i++) {
+    r = freeze_below(freeze, top, group, &err, ret_has_group);
+    assert_true(r == 0 || !freeze_holds(freeze));
+  }
+  if (r < 0)
+    fail_msg("%s", err.message);
+}
+
 static void test_all_stop_and_go_on(void **state)
 {
   struct freeze freeze = FREEZE_INIT;
-  struct err err = ERR_INIT;
   struct shared *shared;
   pid_t top = start(hostile, MEM_COUNT(hostile), &shared);
   pid_t stopped = stopped_one(top);
@@ -222,10 +235,7 @@ static void test_all_stop_and_go_on(void **state)
 
   (void)state;
   for (int round = 0; round < 20; round++) {
-    int r = freeze_below(&freeze, top, getpgrp(), &err, &has_group);
-
-    if (r < 0)
-      fail_msg("round %d: %s", round, err.message);
+    freeze_all(&freeze, top, getpgrp(), &has_group);
     assert_true(has_group);
     assert_true(freeze_holds(&freeze));
     assert_false(counts_on(shared));
@@ -243,17 +253,13 @@ static void test_who_flees_is_caught(void **state)
 {
   static kind *const kinds[] = { stop_itself, flee, flee, flee, flee, flee, flee, flee, flee };
   struct freeze freeze = FREEZE_INIT;
-  struct err err = ERR_INIT;
   struct shared *shared;
   pid_t top = start(kinds, MEM_COUNT(kinds), &shared);
   bool has_group;
 
   (void)state;
   for (int round = 0; round < 20; round++) {
-    int r = freeze_below(&freeze, top, 0, &err, &has_group);
-
-    if (r < 0)
-      fail_msg("round %d: %s", round, err.message);
+    freeze_all(&freeze, top, 0, &has_group);
     assert_false(counts_on(shared));
     freeze_thaw(&freeze, false);
     await_count(shared);
