@@ -108,8 +108,9 @@ void decide_fix_request(const struct verdict *verdict, const struct host *host, 
       buf_append_str(out, "use https://");
     return;
   case REASON_NOT_HTTP:
-    buf_append_str(out, "use HTTP/1 there, in TLS or in the clear, or write a rule without methods and paths in place "
-                        "of ");
+    buf_append_str(
+        out, "use HTTP there: in TLS, or HTTP/1 in the clear where no credential is bound; or write a rule without "
+             "methods and paths in place of ");
     decide_print_place(verdict->rule, out);
     return;
   default:

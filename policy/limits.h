@@ -45,6 +45,8 @@
 #define LIMITS_SECRET_RETRY_DOUBLES 6 /* up to 64 s */
 #define LIMITS_SECRET_VALID_MS 1000 /* a source is not asked more often, whatever it says of its value */
 #define LIMITS_SECRET_MARGIN_MS 15000 /* so long before it expires a value is too old */
+#define LIMITS_SECRET_FORMER 32 /* values that a credential has had, which origins may still send back */
+#define LIMITS_SECRET_WORDS 3 /* of a value that is made of several: key id, secret key, token */
 #define LIMITS_PLACEHOLDER_BYTES 256
 
 /* Plan. */

@@ -210,13 +210,15 @@ static void write_digit(unsigned value, char ret_ways[2])
   ret_ways[1] = value < 62 ? digits[value] : value == 62 ? '-' : '_';
 }
 
-void finder_add(struct finder *finder, struct span bytes, size_t which)
+bool finder_add(struct finder *finder, struct span bytes, size_t which)
 {
   char first[2];
   char second[2];
 
-  if (bytes.len == 0 || finder->count == FINDER_PATTERNS_MAX)
-    return;
+  if (bytes.len == 0)
+    return true;
+  if (finder->count == FINDER_PATTERNS_MAX)
+    return false;
   finder->patterns[finder->count].bytes = bytes;
   finder->patterns[finder->count++].which = which;
   write_byte(bytes.ptr[0], first);
@@ -231,6 +233,7 @@ void finder_add(struct finder *finder, struct span bytes, size_t which)
     write_digit(sextet(bytes, bit + 6), second);
     lead_all(finder, first, second);
   }
+  return true;
 }
 
 /* The longest form of wanted at text[at], 0, or OPEN where a form may be longer than the text. */

@@ -17,7 +17,8 @@
 
 #include <stdint.h>
 
-#define FINDER_PATTERNS_MAX (6 * LIMITS_CREDENTIALS) /* three words of a value, and of the one before */
+/* The words of all values, and of those before. */
+#define FINDER_PATTERNS_MAX ((1 + LIMITS_SECRET_FORMER) * LIMITS_SECRET_WORDS * LIMITS_CREDENTIALS)
 
 /* Bytes of the longest form of one byte: %252541. */
 #define FINDER_FORM_MAX 7
@@ -41,9 +42,9 @@ struct finder_hit {
 /* Without any pattern. */
 void finder_clear(struct finder *finder);
 
-/* One more; bytes are borrowed. Empty ones, and what is past FINDER_PATTERNS_MAX, are left out. Ones of less than four
- * bytes are not looked for in base64, where anything might be them. */
-void finder_add(struct finder *finder, struct span bytes, size_t which);
+/* One more; bytes are borrowed. Empty ones are left out. Ones of less than four bytes are not looked for in base64, where
+ * anything might be them. False past FINDER_PATTERNS_MAX: it is not looked for. */
+bool finder_add(struct finder *finder, struct span bytes, size_t which);
 
 /* The first occurrence that begins at from or behind it, the longest one there. Of base64 it has the digits that stand
  * for bytes of the pattern and for nothing else.

@@ -80,23 +80,24 @@ static void compact(struct h2_pipe *pipe)
   }
 }
 
-/* Notes which placeholders stand in the request's body; only what may begin one is kept. False when memory is short. */
-static bool watch(struct h2_stream *stream, struct span bytes, bool end)
+/* Notes which placeholders go in the request's body; only what may begin one is kept. Without memory a note is missing,
+ * and nothing else. */
+static void watch(struct h2_stream *stream, struct span bytes, bool end)
 {
   const struct values *values = stream->h2->proxy->values;
   buf_autofree struct buf text = BUF_INIT(INJECT_BODY_REQUEST_MAX + bytes.len);
   size_t done;
 
   if (!http_shared_watches(values, stream->in_body))
-    return true;
+    return;
   buf_append(&text, buf_span(&stream->watched));
   buf_append(&text, bytes);
   if (buf_error(&text))
-    return false;
+    return;
   stream->in_body = http_shared_watch(values, stream->in_body, buf_span(&text), end, &done);
   h2_stream_drop(stream, &stream->watched);
   buf_append(&stream->watched, span_sub(buf_span(&text), done, text.len));
-  return h2_stream_hold(stream, &stream->watched);
+  (void)h2_stream_hold(stream, &stream->watched);
 }
 
 void h2_body_take(struct h2_stream *stream, bool is_origin, struct span bytes)
@@ -109,7 +110,7 @@ void h2_body_take(struct h2_stream *stream, bool is_origin, struct span bytes)
     give_back(stream, is_origin, bytes.len);
     return;
   }
-  if ((is_origin || watch(stream, bytes, false)) && budget_take(budget, bytes.len)) {
+  if (budget_take(budget, bytes.len)) {
     buf_append(&pipe->data, bytes);
     if (!buf_error(&pipe->data)) {
       resume(stream, !is_origin);
@@ -125,8 +126,6 @@ void h2_body_end(struct h2_stream *stream, bool is_origin)
 {
   struct h2_pipe *pipe = is_origin ? &stream->down : &stream->up;
 
-  if (!is_origin && stream->watched.len)
-    (void)watch(stream, SPAN(""), true); /* without memory a note is missing, and nothing else */
   pipe->ended = true;
   stream->active_ms = h2_now_ms(stream->h2);
   resume(stream, !is_origin);
@@ -161,7 +160,7 @@ static bool send_trailer(nghttp2_session *session, int32_t id, struct h2_stream 
   h2_list_trailer(&head, pipe->never, &list);
   r = nghttp2_submit_trailer(session, id, list.fields, list.count);
   h2_list_clear(&list);
-  h2_stream_drop(stream, &pipe->trailer);
+  pipe->trailer_told = r == 0;
   return r == 0;
 }
 
@@ -169,46 +168,56 @@ static bool send_trailer(nghttp2_session *session, int32_t id, struct h2_stream 
 static ssize_t provide(nghttp2_session *session, int32_t id, uint8_t *bytes, size_t len, uint32_t *flags,
                        nghttp2_data_source *source, void *data)
 {
-  struct h2_stream *stream = source->ptr;
   const struct h2_leg *leg = data;
-  struct h2_pipe *pipe = leg->is_origin ? &stream->up : &stream->down;
-  size_t held = h2_body_held(pipe);
+  struct h2_stream *stream = h2_leg_stream(leg, id);
+  struct h2_pipe *pipe;
+  size_t held;
 
   (void)bytes;
-  if (id != (leg->is_origin ? stream->origin_id : stream->client_id))
+  (void)source;
+  if (!stream)
     return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE; /* one that another has taken the place of */
+  pipe = leg->is_origin ? &stream->up : &stream->down;
+  held = h2_body_held(pipe);
   if (!held && !pipe->ended)
     return NGHTTP2_ERR_DEFERRED;
   *flags |= NGHTTP2_DATA_FLAG_NO_COPY;
   if (held > len || !pipe->ended)
     return (ssize_t)(held < len ? held : len);
   *flags |= NGHTTP2_DATA_FLAG_EOF;
-  if (pipe->trailer.len && send_trailer(session, id, stream, pipe))
+  if (pipe->trailer.len && (pipe->trailer_told || send_trailer(session, id, stream, pipe)))
     *flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;
   return (ssize_t)held;
 }
 
-nghttp2_data_provider h2_body_provider(struct h2_stream *stream)
+nghttp2_data_provider h2_body_provider(void)
 {
-  return (nghttp2_data_provider){ .source = { .ptr = stream }, .read_callback = provide };
+  return (nghttp2_data_provider){ .read_callback = provide };
 }
 
 int h2_body_write(nghttp2_session *session, nghttp2_frame *frame, const uint8_t *head, size_t len,
                   nghttp2_data_source *source, void *data)
 {
-  struct h2_stream *stream = source->ptr;
   struct h2_leg *leg = data;
-  struct h2_pipe *pipe = leg->is_origin ? &stream->up : &stream->down;
+  struct h2_stream *stream = h2_leg_stream(leg, frame->hd.stream_id);
+  struct h2_pipe *pipe;
 
   (void)session;
-  /* It was announced before its body was thrown away, or its stream was replaced: its reset is under way. */
-  if (len > h2_body_held(pipe) || frame->hd.stream_id != (leg->is_origin ? stream->origin_id : stream->client_id))
+  (void)source;
+  /* It was announced before its body was thrown away, or its stream was replaced, and may be freed: its reset is under
+   * way. */
+  if (!stream)
+    return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+  pipe = leg->is_origin ? &stream->up : &stream->down;
+  if (len > h2_body_held(pipe))
     return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
   /* A frame is never padded: no callback of ours asks for it. */
   if (sock_pending(leg->sock))
     return NGHTTP2_ERR_WOULDBLOCK;
   h2_leg_put(leg, (struct span){ (const char *)head, 9 });
   h2_leg_put(leg, span_sub(buf_span(&pipe->data), pipe->taken, len));
+  if (leg->is_origin)
+    watch(stream, span_sub(buf_span(&pipe->data), pipe->taken, len), pipe->ended && len == h2_body_held(pipe));
   pipe->taken += len;
   pipe->moved += len;
   budget_give(&stream->h2->proxy->budget, len);

@@ -69,7 +69,7 @@ static int on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *head
   return 0;
 }
 
-static struct h2_stream *stream_of(struct h2_leg *leg, int32_t id)
+struct h2_stream *h2_leg_stream(const struct h2_leg *leg, int32_t id)
 {
   return nghttp2_session_get_stream_user_data(leg->session, id);
 }
@@ -121,7 +121,7 @@ static int on_invalid_header(nghttp2_session *session, const nghttp2_frame *fram
 
 static void take_headers(struct h2_leg *leg, const nghttp2_frame *frame)
 {
-  struct h2_stream *stream = stream_of(leg, frame->hd.stream_id);
+  struct h2_stream *stream = h2_leg_stream(leg, frame->hd.stream_id);
   bool ends = frame->hd.flags & NGHTTP2_FLAG_END_STREAM;
 
   leg->block_stream = 0;
@@ -143,7 +143,7 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
     take_headers(leg, frame);
     break;
   case NGHTTP2_DATA:
-    stream = frame->hd.flags & NGHTTP2_FLAG_END_STREAM ? stream_of(leg, frame->hd.stream_id) : NULL;
+    stream = frame->hd.flags & NGHTTP2_FLAG_END_STREAM ? h2_leg_stream(leg, frame->hd.stream_id) : NULL;
     if (stream)
       h2_body_end(stream, leg->is_origin);
     break;
@@ -165,7 +165,7 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
 static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const uint8_t *bytes, size_t len, void *data)
 {
   struct h2_leg *leg = data;
-  struct h2_stream *stream = stream_of(leg, id);
+  struct h2_stream *stream = h2_leg_stream(leg, id);
 
   (void)flags;
   (void)nghttp2_session_consume_connection(session, len);
@@ -181,7 +181,7 @@ static int on_frame_sent(nghttp2_session *session, const nghttp2_frame *frame, v
   struct h2_leg *leg = data;
   bool ends = (frame->hd.type == NGHTTP2_HEADERS || frame->hd.type == NGHTTP2_DATA) &&
               (frame->hd.flags & NGHTTP2_FLAG_END_STREAM);
-  struct h2_stream *stream = ends && !leg->is_origin ? stream_of(leg, frame->hd.stream_id) : NULL;
+  struct h2_stream *stream = ends && !leg->is_origin ? h2_leg_stream(leg, frame->hd.stream_id) : NULL;
 
   (void)session;
   if (stream) {
@@ -205,7 +205,7 @@ static int on_frame_not_sent(nghttp2_session *session, const nghttp2_frame *fram
 static int on_stream_close(nghttp2_session *session, int32_t id, uint32_t code, void *data)
 {
   struct h2_leg *leg = data;
-  struct h2_stream *stream = stream_of(leg, id);
+  struct h2_stream *stream = h2_leg_stream(leg, id);
   bool by_us = leg->reset_stream != id;
 
   (void)session;

@@ -22,7 +22,7 @@ static void pass(struct h2_stream *stream, struct http_head *head, uint64_t neve
 {
   buf_autofree struct buf scrubbed = BUF_INIT(LIMITS_HTTP_HEAD_BYTES);
   nghttp2_session *session = stream->h2->client.session;
-  nghttp2_data_provider provider = h2_body_provider(stream);
+  nghttp2_data_provider provider = h2_body_provider();
   struct h2_list list;
   int r;
 
@@ -61,7 +61,7 @@ static void send_again(struct h2_stream *stream)
   }
   stream->origin_open = false;
   stream->origin_id = 0;
-  stream->up.dropped = false;
+  stream->up.trailer_told = false;
   h2_stream_drop(stream, &stream->answer);
   h2_body_clear(stream, &stream->down);
   h2_stream_send(stream);
@@ -76,6 +76,8 @@ static void on_renewed(void *data, const char *error)
   if (!error && values_version(h2->proxy->values, stream->wanted) != stream->values_version) {
     send_again(stream);
   } else {
+    if (!stream->origin_open)
+      h2_body_drop(stream, &stream->up);
     pass_text(stream, buf_span(&stream->answer), stream->answer_never,
               stream->answer_ends && !stream->down.trailer.len && !h2_body_held(&stream->down));
     h2_stream_drop(stream, &stream->answer);

@@ -44,6 +44,7 @@ struct h2_pipe {
   bool wide; /* the sender may be far ahead */
   uint64_t moved; /* bytes that have gone */
   struct buf trailer; /* text of a head, to be sent at the end; empty: none */
+  bool trailer_told; /* nghttp2 has it */
   uint64_t never; /* as h2_block has it, of the trailer */
 };
 
@@ -147,6 +148,8 @@ bool h2_leg_read(struct h2_leg *leg);
 bool h2_leg_write(struct h2_leg *leg);
 /* Collects bytes to be written. */
 void h2_leg_put(struct h2_leg *leg, struct span bytes);
+/* The request that a stream of the leg's session stands for; NULL: none any more. */
+struct h2_stream *h2_leg_stream(const struct h2_leg *leg, int32_t id);
 /* Whether the session has nothing more to say or to hear. */
 bool h2_leg_is_over(const struct h2_leg *leg);
 
@@ -192,7 +195,7 @@ void h2_body_drop(struct h2_stream *stream, struct h2_pipe *pipe);
 void h2_body_clear(struct h2_stream *stream, struct h2_pipe *pipe);
 size_t h2_body_held(const struct h2_pipe *pipe);
 /* What gives nghttp2 the body that goes to a leg. */
-nghttp2_data_provider h2_body_provider(struct h2_stream *stream);
+nghttp2_data_provider h2_body_provider(void);
 /* A callback of nghttp2: writes a frame of it. */
 int h2_body_write(nghttp2_session *session, nghttp2_frame *frame, const uint8_t *head, size_t len,
                   nghttp2_data_source *source, void *data);

@@ -70,6 +70,11 @@ void h2_stream_free(struct h2_stream *stream)
 
   if (stream->state != H2_HEAD)
     h2_stream_record(stream, &stream->verdict);
+  /* A reset that could not be queued leaves nghttp2 its stream. */
+  if (h2->origin.session && stream->origin_id)
+    (void)nghttp2_session_set_stream_user_data(h2->origin.session, stream->origin_id, NULL);
+  if (h2->client.session)
+    (void)nghttp2_session_set_stream_user_data(h2->client.session, stream->client_id, NULL);
   ask_cancel(&stream->waiter);
   values_cancel(&stream->values_waiter);
   h2_body_clear(stream, &stream->up);
@@ -191,7 +196,7 @@ void h2_stream_settle(struct h2_stream *stream)
 static void answer(struct h2_stream *stream, const struct denial *denial)
 {
   buf_autofree struct buf body = BUF_INIT(DENIAL_BODY_BYTES);
-  nghttp2_data_provider provider = h2_body_provider(stream);
+  nghttp2_data_provider provider = h2_body_provider();
   struct http_head head = { .status = denial_status(&denial->verdict), .field_count = 2 };
   struct h2_list list;
   char length[24];
@@ -285,7 +290,7 @@ static void origin_closed(struct h2_stream *stream, uint32_t code, bool by_us)
   struct verdict closed = stream->verdict;
 
   stream->origin_open = false;
-  if (!stream->answer.len || code != NGHTTP2_NO_ERROR)
+  if (!stream->answer.len) /* else it may be sent again */
     h2_body_drop(stream, &stream->up);
   if (stream->state == H2_OVER || stream->down.ended) {
     h2_stream_settle(stream);
@@ -317,7 +322,7 @@ static int submit(struct h2_stream *stream, struct http_head *head, struct err *
   struct buf fields = BUF_INIT(LIMITS_HTTP_HEAD_BYTES);
   buf_autofree struct buf authority = BUF_INIT(512);
   struct http_target target = { .tls = true, .host = stream->host, .port = stream->port };
-  nghttp2_data_provider provider = h2_body_provider(stream);
+  nghttp2_data_provider provider = h2_body_provider();
   bool has_body = !stream->up.ended || h2_body_held(&stream->up) || stream->up.trailer.len;
   const struct inject_signer signer = { .crypto = h2->proxy->terminator ? h2->proxy->terminator->crypto() : NULL,
                                         .now_ms = clock_real_ms() };

@@ -283,14 +283,6 @@ void http_obey(struct http *http, const char *cause)
     http_secret_allow(http);
 }
 
-void http_go_on(struct http *http)
-{
-  if (http_exchange_serves(http))
-    http_exchange_begin(http);
-  else
-    http_reach(http);
-}
-
 static void take_request(struct http *http, size_t len)
 {
   struct http_head head;

@@ -249,8 +249,10 @@ static void take_final(struct http *http, const struct http_head *head, size_t l
   bool endless = http->response_body.kind == HTTP_BODY_CLOSE;
   const char *hides = http_secret_body_hides(http, head);
 
-  if (head->status == 401 && http_secret_renew(http))
+  if (head->status == 401 && http_secret_renew(http)) {
+    http->scrubbed = 0; /* it comes once more, or another in its place */
     return;
+  }
   if (hides) {
     http_fail(http, REASON_BAD_RESPONSE, hides);
     return;

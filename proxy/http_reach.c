@@ -34,6 +34,17 @@ void http_reach(struct http *http)
                 http, &http->reach);
 }
 
+void http_go_on(struct http *http)
+{
+  /* It may have closed while a value, an answer or a body was waited for; nothing of this request has gone to it. */
+  if (sock_stirs_now(&http->origin))
+    sock_close(&http->origin, false);
+  if (http_exchange_serves(http))
+    http_exchange_begin(http);
+  else
+    http_reach(http);
+}
+
 /* The origin can be sent the request, if that passes the rules on where it goes. */
 static void go_on(struct http *http)
 {

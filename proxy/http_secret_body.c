@@ -35,7 +35,8 @@ int http_secret_body_watch(struct http *http, struct http_body *framing, struct 
   size_t at = 0;
   size_t len;
 
-  if (!http_shared_watches(http->proxy->values, http->in_body))
+  /* What was kept to be swapped has been looked at, and holds values now. */
+  if (http->resized || !http_shared_watches(http->proxy->values, http->in_body))
     return 0;
   for (; at < bytes.len; at += len) {
     struct span rest = span_sub(bytes, at, bytes.len);
@@ -109,6 +110,7 @@ void http_secret_body_kept(struct http *http)
 
   list = values_list(http->proxy->values, &count);
   found = inject_body_find(list, count, http->swaps, buf_span(&http->kept), true, &done);
+  http->in_body = http_shared_watch(http->proxy->values, 0, buf_span(&http->kept), true, &done) & ~http->swaps;
   http->resized = true;
   http->request_body =
       (struct http_body){ .kind = HTTP_BODY_LENGTH, .left = http->kept.len, .done = http->kept.len == 0 };

@@ -10,11 +10,11 @@
 static void add_placeholder(struct finder *finder, const struct inject_secret *secret, size_t which)
 {
   if (secret->credential->place != POLICY_PLACE_SIGV4) {
-    finder_add(finder, secret->placeholder, which);
+    (void)finder_add(finder, secret->placeholder, which); /* there is room for all credentials */
     return;
   }
-  finder_add(finder, credential_word(secret->placeholder, CREDENTIAL_KEY_ID), which);
-  finder_add(finder, credential_word(secret->placeholder, CREDENTIAL_SECRET_KEY), which);
+  (void)finder_add(finder, credential_word(secret->placeholder, CREDENTIAL_KEY_ID), which);
+  (void)finder_add(finder, credential_word(secret->placeholder, CREDENTIAL_SECRET_KEY), which);
 }
 
 static void add_placeholders(struct finder *finder, const struct inject_secret *secrets, size_t count, inject_set set)
@@ -76,8 +76,8 @@ ssize_t inject_body_scrub(const struct inject_secret *known, size_t count, struc
 
   finder_clear(&finder);
   for (size_t i = 0; i < count; i++)
-    if (known[i].credential->scrub == POLICY_SCRUB_BODY)
-      finder_add(&finder, known[i].value, i);
+    if (known[i].credential->scrub == POLICY_SCRUB_BODY && !finder_add(&finder, known[i].value, i))
+      return -ENOBUFS;
   if (mask_end)
     buf_append(out, text);
   if (mask_end && !buf_error(out))

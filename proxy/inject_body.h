@@ -28,7 +28,7 @@ bool inject_body_is_looked_into(const struct inject_secret *secrets, size_t coun
  * that finder.h has: a text keeps its length. known: values, former ones too. *masked is how many bytes at the
  * beginning of text belong to a value that began before, 0 at first. Returns how many values begin in what is done
  * with, and shows that as *ret_text, which lies in text, or in out where anything had to be changed: an empty buffer
- * with room for text. -ENOMEM where out has no memory. */
+ * with room for text. -ENOMEM where out has no memory; -ENOBUFS where more is known than finder.h has room for. */
 ssize_t inject_body_scrub(const struct inject_secret *known, size_t count, struct span text, bool end, size_t *masked,
                           struct buf *out, struct span *ret_text);
 

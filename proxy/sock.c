@@ -256,6 +256,15 @@ bool sock_stirs(struct sock *sock)
   return sock->readable;
 }
 
+bool sock_stirs_now(struct sock *sock)
+{
+  char byte;
+
+  if (sock->fd >= 0 && !sock->readable)
+    sock->readable = recv(sock->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0 || (errno != EAGAIN && errno != EINTR);
+  return sock_stirs(sock);
+}
+
 ssize_t sock_splice_recv(struct sock *sock, int pipe, size_t size)
 {
   ssize_t n = may_read(sock);
@@ -291,6 +300,31 @@ ssize_t sock_splice_send(struct sock *sock, int pipe, size_t size)
   return (ssize_t)sent;
 }
 
+/* What is to be encrypted may be a secret: no copy of it is left behind. 0 or -ENOBUFS. */
+static int enqueue(struct sock *sock, struct span bytes)
+{
+  struct buf grown = BUF_INIT(SOCK_QUEUE_MAX);
+
+  if (!sock->layer || !sock->queue.len) {
+    buf_append(&sock->queue, bytes);
+    if (!buf_error(&sock->queue))
+      return 0;
+    sock->queue.error = 0;
+    return -ENOBUFS;
+  }
+  buf_reserve(&grown, sock_pending(sock) + bytes.len);
+  buf_append(&grown, span_sub(buf_span(&sock->queue), sock->queue_sent, sock->queue.len));
+  buf_append(&grown, bytes);
+  if (buf_error(&grown)) {
+    buf_wipe(&grown);
+    return -ENOBUFS;
+  }
+  buf_wipe(&sock->queue);
+  sock->queue = grown;
+  sock->queue_sent = 0;
+  return 0;
+}
+
 int sock_send(struct sock *sock, struct span bytes, bool more)
 {
   ssize_t sent = 0;
@@ -306,10 +340,8 @@ int sock_send(struct sock *sock, struct span bytes, bool more)
     return 0;
   if (!budget_take(sock->budget, bytes.len))
     return -ENOBUFS;
-  buf_append(&sock->queue, bytes);
-  if (buf_error(&sock->queue)) {
+  if (enqueue(sock, bytes) < 0) {
     budget_give(sock->budget, bytes.len);
-    sock->queue.error = 0;
     return -ENOBUFS;
   }
   watch(sock);

@@ -96,6 +96,9 @@ int sock_send(struct sock *sock, struct span bytes, bool more);
 /* Whether something has come: bytes, an end, or an error. */
 bool sock_stirs(struct sock *sock);
 
+/* The same of one that nobody has waited for meanwhile: asks the system. */
+bool sock_stirs_now(struct sock *sock);
+
 /* The same two by splice(2), with a pipe in between (splice.h), for ends without a layer: bytes go to the pipe, or come
  * from there. The first returns what sock_recv() returns, but 0 may also be an urgent byte in front: sock_recv() tells.
  * The second needs an empty queue and queues nothing: it returns how many bytes the kernel has taken, or -errno (also

@@ -18,6 +18,7 @@
 #include "proxy/values.h"
 
 #include "policy/credential_word.h"
+#include "proxy/finder.h"
 #include "proxy/notify.h"
 #include "sys/secret.h"
 
@@ -27,8 +28,6 @@
 #include <sys/socket.h>
 
 #define PLACEHOLDER_LEAST 8 /* inject.h */
-#define WORDS_MAX 3 /* credential_word() */
-#define FORMER_MAX 32 /* values that a credential has had before */
 #define GRACE_MS 10000 /* what sbx gets beyond the time that a program of a source has */
 #define ERROR_BYTES (sizeof((struct control_secret *)NULL)->error)
 
@@ -43,7 +42,7 @@ struct value {
   uint64_t deadline_ms; /* of the loop's clock, unless idle */
   bool stale; /* how it is asked for */
   struct secret memory;
-  struct secret former[FORMER_MAX]; /* the values before, which origins may still send back; a ring */
+  struct secret former[LIMITS_SECRET_FORMER]; /* the values before, which origins may still send back; a ring */
   unsigned former_next;
   uint64_t expires_ms; /* of the loop's clock; 0: never */
   uint64_t version;
@@ -66,7 +65,7 @@ struct values {
   size_t count;
   struct value items[LIMITS_CREDENTIALS];
   struct inject_secret list[LIMITS_CREDENTIALS];
-  struct inject_secret known[(1 + FORMER_MAX) * WORDS_MAX * LIMITS_CREDENTIALS]; /* words of them all */
+  struct inject_secret known[FINDER_PATTERNS_MAX]; /* words of them all */
   size_t known_count;
   struct values_waiter *waiters;
 };
@@ -105,7 +104,7 @@ void values_free(struct values *values)
     return;
   for (size_t i = 0; i < values->count; i++) {
     secret_free(&values->items[i].memory);
-    for (size_t j = 0; j < FORMER_MAX; j++)
+    for (size_t j = 0; j < LIMITS_SECRET_FORMER; j++)
       secret_free(&values->items[i].former[j]);
   }
   loop_timer_free(&values->timer);
@@ -148,7 +147,7 @@ static void know_all(struct values *values)
   values->known_count = 0;
   for (size_t i = 0; i < values->count; i++) {
     know(values, &values->list[i], &values->items[i].memory);
-    for (size_t j = 0; j < FORMER_MAX; j++)
+    for (size_t j = 0; j < LIMITS_SECRET_FORMER; j++)
       know(values, &values->list[i], &values->items[i].former[j]);
   }
 }
@@ -311,7 +310,7 @@ static void keep_former(struct values *values, size_t index)
     return;
   secret_free(&value->former[value->former_next]);
   value->former[value->former_next] = value->memory;
-  value->former_next = (value->former_next + 1) % FORMER_MAX;
+  value->former_next = (value->former_next + 1) % LIMITS_SECRET_FORMER;
   value->memory = (struct secret)SECRET_INIT;
 }
 

@@ -92,7 +92,7 @@ static int read_file(const struct policy_credential *credential, const struct po
 {
   mem_autofree char *path = facts_expand(facts, credential->source.words.items[0]);
   secret_autofree struct secret text = SECRET_INIT;
-  fd_autoclose int fd = path ? open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC) : -1;
+  fd_autoclose int fd = -1;
   struct stat stat;
   ssize_t n = 1;
   int r;
@@ -102,6 +102,7 @@ static int read_file(const struct policy_credential *credential, const struct po
   r = check_file(path, policy, facts, err);
   if (r < 0)
     return r;
+  fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
   if (fd < 0 || fstat(fd, &stat) < 0)
     return err_set_errno(err, errno, "the file %s", path);
   if (!S_ISREG(stat.st_mode))

@@ -106,6 +106,28 @@ static void test_several(void **state)
   check_cuts(&percent, 1, SPAN("-%2525-%25-"), "-*****-***-", 2);
 }
 
+/* The last of as many values as there may be is found, and one more is not passed over in silence. */
+static void test_many(void **state)
+{
+  static struct inject_secret known[FINDER_PATTERNS_MAX + 1];
+  static char values[FINDER_PATTERNS_MAX + 1][16];
+  buf_autofree struct buf out = BUF_INIT(TEXT_MAX);
+  size_t masked = 0;
+  struct span text;
+
+  (void)state;
+  for (size_t i = 0; i <= FINDER_PATTERNS_MAX; i++) {
+    snprintf(values[i], sizeof values[i], "~value%05zu~", i);
+    known[i] = (struct inject_secret){ &scrubbed, SPAN("p"), span_of(values[i]) };
+  }
+  assert_int_equal(inject_body_scrub(known, FINDER_PATTERNS_MAX, span_of(values[FINDER_PATTERNS_MAX - 1]), true,
+                                     &masked, &out, &text),
+                   1);
+  assert_true(span_equal(text, SPAN("************")));
+  assert_int_equal(inject_body_scrub(known, FINDER_PATTERNS_MAX + 1, span_of(values[0]), true, &masked, &out, &text),
+                   -ENOBUFS);
+}
+
 /* Nothing waits but what may begin a value: an event goes on when it comes. */
 static void test_held(void **state)
 {
@@ -260,9 +282,9 @@ static void test_what_swaps(void **state)
 int main(void)
 {
   static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_forms),        cmocka_unit_test(test_base64),     cmocka_unit_test(test_several),
-    cmocka_unit_test(test_held),         cmocka_unit_test(test_find),       cmocka_unit_test(test_swap),
-    cmocka_unit_test(test_other_search), cmocka_unit_test(test_what_swaps),
+    cmocka_unit_test(test_forms), cmocka_unit_test(test_base64),       cmocka_unit_test(test_several),
+    cmocka_unit_test(test_many),  cmocka_unit_test(test_held),         cmocka_unit_test(test_find),
+    cmocka_unit_test(test_swap),  cmocka_unit_test(test_other_search), cmocka_unit_test(test_what_swaps),
   };
 
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -203,6 +203,7 @@ static void test_sources(void **state)
     { "{\"env\": \"LINES\"}", NULL, "the variable LINES: has a line break" },
     { "{\"file\": \"~/token\"}", "from file", NULL },
     { "{\"file\": \"~/gone\"}", NULL, "home/gone: No such file" },
+    { "{\"file\": \"~/token/x\"}", NULL, "home/token/x: Not a directory" },
     { "{\"file\": \"~/empty\"}", NULL, "home/empty: is empty" },
     { "{\"file\": \"~/lines\"}", NULL, "home/lines: has a line break" },
     { "{\"file\": \"~/large\"}", NULL, "home/large: is larger than 8192 bytes" },

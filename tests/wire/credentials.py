@@ -337,11 +337,36 @@ def test_renewal_fails():
 
     with serving(values) as (proxy, _), tls_origin() as server:
         client, origin = open_both(proxy, server)
-        denied = b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 2\r\n\r\nno"
+        denied = b"HTTP/1.1 401 Unauthorized\r\nX-Told: " + SECRET + b"\r\nContent-Length: 2\r\n\r\nno"
         _, back = exchange(client, origin, b"Authorization: Bearer " + PLACEHOLDER, answer=denied)
-        assert back == denied
+        assert back == denied.replace(SECRET, PLACEHOLDER)
+        assert proxy.audit_lines(2)[1]["scrubbed"] == 1  # though it was looked at twice
         client.sendall(request(b"Authorization: Bearer " + PLACEHOLDER))
         assert b"github: it is gone" in response(client)
+        client.close()
+
+
+def test_origin_gone_meanwhile():
+    """The origin closes while a value is fetched: nothing had gone to it, so another takes its place, for a POST too."""
+    release = threading.Event()
+
+    def values(*_):
+        release.wait(stage.PATIENCE)
+        return SECRET
+
+    with serving(values) as (proxy, sbx), tls_origin() as server:
+        client, origin = open_both(proxy, server)
+        again = Result(server.accept)
+        client.sendall(request(b"Authorization: Bearer " + PLACEHOLDER, b"Content-Length: 4", start=b"POST / HTTP/1.1",
+                               body=b"body"))
+        wait_until(lambda: sbx.wants, "it is not asked for")
+        origin.close()
+        time.sleep(0.2)
+        release.set()
+        origin = again.get()
+        assert SECRET in read_until(origin, b"\r\n\r\nbody")
+        origin.sendall(OK)
+        assert response(client) == OK
         client.close()
 
 
