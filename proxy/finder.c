@@ -55,13 +55,12 @@ static size_t take_word_hex(struct span text, size_t at, const char *word, char 
   return rest == 0 || rest == OPEN ? rest : len + rest;
 }
 
+/* Digits come first: the u of "\u0075" is no escaped u. */
 static size_t take_backslash(struct span text, size_t at, char byte)
 {
   static const char *const words[] = { "\\u00", "\\x" };
   bool open = false;
 
-  if (at + 1 < text.len && text.ptr[at + 1] == byte)
-    return 2;
   for (size_t i = 0; i < 2; i++) {
     size_t len = take_word_hex(text, at, words[i], byte);
 
@@ -69,7 +68,9 @@ static size_t take_backslash(struct span text, size_t at, char byte)
       return len;
     open = open || len == OPEN;
   }
-  return open ? OPEN : 0;
+  if (open)
+    return OPEN;
+  return at + 1 < text.len && text.ptr[at + 1] == byte ? 2 : 0;
 }
 
 /* How many bytes at text[at] stand for byte, in a text that was percent-encoded depth times; 0, or OPEN. */

@@ -86,9 +86,11 @@ bool http_rewrite_is_reflected(const struct http_head *head)
          http_head_find(head, "max-forwards", NULL);
 }
 
-/* Fields that override what the request line says. */
+/* Fields that override what the request line says; of WebDAV's COPY and MOVE, the path that is written. */
 static const char *const override_fields[] = {
-  "x-http-method", "x-http-method-override", "x-method-override", "x-original-url", "x-rewrite-url",
+  "destination",    "http-method-override",   "method-override",   "x-envoy-original-path", "x-forwarded-uri",
+  "x-http-method",  "x-http-method-override", "x-method-override", "x-original-method",     "x-original-uri",
+  "x-original-url", "x-rewrite-path",         "x-rewrite-url",
 };
 
 /* Servers that hand fields on as variables (CGI) do not tell '-' from '_'. */

@@ -102,15 +102,13 @@ static void on_values(void *data, const char *error)
 
 void http_secret_body_kept(struct http *http)
 {
-  const struct inject_secret *list;
-  size_t count;
   size_t done;
   inject_set found;
   int r;
 
-  list = values_list(http->proxy->values, &count);
-  found = inject_body_find(list, count, http->swaps, buf_span(&http->kept), true, &done);
-  http->in_body = http_shared_watch(http->proxy->values, 0, buf_span(&http->kept), true, &done) & ~http->swaps;
+  found = http_shared_watch(http->proxy->values, 0, buf_span(&http->kept), true, &done);
+  http->in_body = found & ~http->swaps;
+  found &= http->swaps;
   http->resized = true;
   http->request_body =
       (struct http_body){ .kind = HTTP_BODY_LENGTH, .left = http->kept.len, .done = http->kept.len == 0 };

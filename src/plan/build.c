@@ -212,6 +212,8 @@ int plan_resolve_program(const struct facts *facts, struct err *err, struct plan
   mem_autofree char *seen_outside = NULL;
   mem_autofree char *denied = NULL;
 
+  if (command[0] == '\0')
+    return err_set(err, ENOENT, "the command is an empty string; name a program");
   for (size_t i = 0; i < plan->env.count; i++) {
     if (strncmp(plan->env.items[i], "PATH=", 5) == 0)
       rest = span_of(plan->env.items[i] + 5);

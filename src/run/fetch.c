@@ -57,6 +57,18 @@ static int take_text(const struct policy_credential *credential, struct span tex
   return take_value(text, err, value);
 }
 
+/* Of those that programs read the value from, the user may have another. */
+static int missing(const struct policy_credential *credential, const struct facts *facts, struct err *err)
+{
+  const char *name = credential->source.words.items[0];
+
+  for (size_t i = 0; i < credential->env.count; i++)
+    if (facts_getenv(facts, credential->env.items[i]))
+      return err_set(err, ENOENT, "the variable %s is not set, and %s is; write %s=env:%s, or name another source",
+                     name, credential->env.items[i], credential->name, credential->env.items[i]);
+  return err_set(err, ENOENT, "the variable %s is not set; set it, or name another source", name);
+}
+
 static int read_variable(const struct policy_credential *credential, const struct facts *facts, struct err *err,
                          struct secret *value, uint64_t *ret_valid_ms)
 {
@@ -69,7 +81,7 @@ static int read_variable(const struct policy_credential *credential, const struc
     return fetch_keys_variables(&credential->source.words, facts, err, value);
   }
   if (!text)
-    return err_set(err, ENOENT, "the variable %s is not set; set it, or name another source", name);
+    return missing(credential, facts, err);
   r = take_text(credential, span_of(text), err, value, ret_valid_ms);
   return r < 0 ? err_wrap(err, "the variable %s", name) : 0;
 }

@@ -24,6 +24,7 @@
 #include "base/span.h"
 #include "sys/path.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -287,7 +288,28 @@ int outside_program(const struct strv *places, const struct facts *facts, const 
   return r;
 }
 
-/* PATH without relative directories and those that lead inside. */
+/* Whether a directory has a name that leads inside: a program that is called by it could be planted. 1, 0 or -ENOMEM. */
+static int has_link_inside(const struct strv *places, const char *path)
+{
+  DIR *dir = opendir(path);
+  struct dirent *entry;
+  struct stat st;
+  int r = 0;
+
+  while (dir && r == 0 && (entry = readdir(dir))) {
+    mem_autofree char *link = NULL;
+
+    if (fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISLNK(st.st_mode))
+      continue;
+    link = path_join(path, entry->d_name);
+    r = link ? outside_is_writable(places, link) : -ENOMEM;
+  }
+  if (dir)
+    closedir(dir);
+  return r;
+}
+
+/* PATH without relative directories, those that lead inside, and those with a name in them that does. */
 static int add_path(const struct strv *places, const char *value, struct strv *environment)
 {
   buf_autofree struct buf kept = BUF_INIT(strlen("PATH=") + strlen(value) + 1);
@@ -297,8 +319,12 @@ static int add_path(const struct strv *places, const char *value, struct strv *e
   buf_append_str(&kept, "PATH=");
   while (span_split(&rest, ':', &part)) {
     mem_autofree char *dir = mem_strndup(part.ptr, part.len);
-    int r = dir ? dir[0] != '/' || outside_is_writable(places, dir) : -ENOMEM;
+    int r = dir ? dir[0] != '/' : -ENOMEM;
 
+    if (r == 0)
+      r = outside_is_writable(places, dir);
+    if (r == 0)
+      r = has_link_inside(places, dir);
     if (r < 0)
       return r;
     if (r)

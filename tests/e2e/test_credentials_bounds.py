@@ -316,6 +316,7 @@ TRAPS = {
     "PATH of a script": (["SELF/tools/calls"], "mkdir -p bin; PLANT > bin/helper; chmod +x bin/helper"),
     "env in a script": (["SELF/tools/env"], "mkdir -p bin; PLANT > bin/helper; chmod +x bin/helper"),
     "working directory": (["python3", "-c", "import helper; print('VALUE')"], "echo \"open('ran', 'w')\" > helper.py"),
+    "link in PATH": (["SELF/tools/calls"], "mkdir -p b; PLANT > b/helper; chmod +x b/helper"),
     "PYTHONPATH": (["SELF/tools/python"], "mkdir -p lib; echo \"open('$PWD/ran', 'w')\" > lib/helper.py"),
 }
 
@@ -331,7 +332,9 @@ def test_planted_for_a_source(sbx, lab, guarded, project, name):
     argv = [word.replace("SELF", project.home).replace("python3", PYTHON) for word in argv]
     policy = project.policy("../lab.json", credentials={
         "lab": {"source": {"exec": argv}, "env": "LAB_KEY", "bind": ["key.svc.test"]}})
-    env = {"PATH": f"{project.root}/bin:bin:{sbx.env['PATH']}", "PYTHONPATH": f"{project.root}/lib"}
+    os.mkdir(f"{project.home}/mybin")
+    os.symlink(f"{project.root}/b/helper", f"{project.home}/mybin/helper")
+    env = {"PATH": f"{project.root}/bin:bin:{project.home}/mybin:{sbx.env['PATH']}", "PYTHONPATH": f"{project.root}/lib"}
     script = plant.replace("PLANT", PLANT) + f'; curl -sS -H "X-Api-Key: $LAB_KEY" https://key.svc.test/check'
     result = shell(sbx, script, "--policy", policy, env=env)
     assert not project.exists("ran") and "lab: the program" in result.out and "ended with status" in result.out, result

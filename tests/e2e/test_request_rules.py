@@ -181,7 +181,7 @@ def test_upgrades(sbx, lab):
 
 
 @pytest.mark.parametrize("field", ["X-HTTP-Method-Override: DELETE", "x_http_method: DELETE", "X-Method-Override: PUT",
-                                   "X-Original-URL: /secret", "X-Rewrite-Url: /secret"])
+                                   "X-Original-URL: /secret", "X-Rewrite-Url: /secret", "X-Forwarded-Uri: /secret", "Destination: /secret"])
 def test_fields_that_override_the_request_line(sbx, lab, field):
     judged, whole = (talk(sbx, get("http://origin.test/large/5", field), options=options)
                      for options in (READ, ["--allow", "origin.test"]))

@@ -58,8 +58,8 @@ static void open_scene(struct scene *scene, void **state, const char *source)
   scene->facts.home = copy(temp_path(state, "home"));
   scene->facts.workspace = copy(temp_path(state, "work"));
   scene->facts.private_home = copy(temp_path(state, "private"));
-  snprintf(path, sizeof path, "PATH=relative:%s:%s:%s:/usr/bin:/bin", temp_path(state, "work/bin"),
-           temp_path(state, "out/bin"), temp_path(state, "bin"));
+  snprintf(path, sizeof path, "PATH=relative:%s:%s:%s:%s:/usr/bin:/bin", temp_path(state, "work/bin"),
+           temp_path(state, "out/bin"), temp_path(state, "linked"), temp_path(state, "bin"));
   assert_int_equal(strv_add(&scene->facts.environment, path), 0);
   add_variables(&scene->facts.environment, state);
   assert_int_equal(strv_add(&scene->facts.environment, "TOKEN=hunter2\n"), 0);
@@ -132,15 +132,17 @@ static void write_script(void **state, const char *name, const char *runner)
 static void put_traps(void **state)
 {
   write_program(state, "bin/where", "pwd");
-  write_program(state, "bin/path",
-                "case $PATH in *relative*|*/work/*|*/out/*) echo bad;; */bin:/usr/bin:/bin) echo good;; esac");
+  write_program(
+      state, "bin/path",
+      "case $PATH in *relative*|*/work/*|*/out/*|*/linked*) echo bad;; */bin:/usr/bin:/bin) echo good;; esac");
   write_program(state, "bin/variables",
                 "echo \"${INSIDE-}${WRITTEN-}${VIA-}${PYTHONPATH-}${LD_BIND_NOW-}${ENV-}:${BESIDE##*/}\"");
   write_program(state, "bin/calls", "planted || echo none");
   write_script(state, "bin/run-by", "work/bin/both");
   write_script(state, "bin/run-by-two", "bin/run-by");
   temp_link("../bin/give", temp_path(state, "work/round"));
-  temp_link("../work/round", temp_path(state, "bin/round"));
+  temp_put(temp_path(state, "linked/other"), "");
+  temp_link("../work/round", temp_path(state, "linked/round"));
   temp_link("../work", temp_path(state, "home/into"));
 }
 
@@ -183,7 +185,7 @@ static void put_sources(void **state)
       "hangs) sleep 60;; *) printf '<%s>' \"$@\"; wc -c; echo 'url: hunter2';; esac");
   put_traps(state);
   write_program(state, "out/bin/planted-out", "echo evil");
-  temp_link("../work/bin/planted", temp_path(state, "bin/linked"));
+  temp_link("../work/bin/planted", temp_path(state, "linked/linked"));
   assert_int_equal(truncate(temp_path(state, "home/token"), 13), 0);
   temp_put(temp_path(state, "home/huge"), "");
   assert_int_equal(truncate(temp_path(state, "home/huge"), 100000), 0);
