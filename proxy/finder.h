@@ -42,8 +42,8 @@ struct finder_hit {
 /* Without any pattern. */
 void finder_clear(struct finder *finder);
 
-/* One more; bytes are borrowed. Empty ones are left out. Ones of less than four bytes are not looked for in base64, where
- * anything might be them. False past FINDER_PATTERNS_MAX: it is not looked for. */
+/* One more; bytes are borrowed. Empty ones are left out. Ones of less than four bytes are not looked for in base64,
+ * where anything might be them. False past FINDER_PATTERNS_MAX: it is not looked for. */
 bool finder_add(struct finder *finder, struct span bytes, size_t which);
 
 /* The first occurrence that begins at from or behind it, the longest one there. Of base64 it has the digits that stand

@@ -288,7 +288,8 @@ int outside_program(const struct strv *places, const struct facts *facts, const 
   return r;
 }
 
-/* Whether a directory has a name that leads inside: a program that is called by it could be planted. 1, 0 or -ENOMEM. */
+/* Whether a directory has a name that leads inside: a program that is called by it could be planted. 1, 0 or -ENOMEM.
+ */
 static int has_link_inside(const struct strv *places, const char *path)
 {
   DIR *dir = opendir(path);

@@ -196,7 +196,7 @@ s = way(kind, "origin.test", 443); s.sendall(b"\\x16\\x03\\x01"); s.shutdown(1);
     told = lines(audit)
     assert [a["reason"] for a in told] == ["not-http", "not-http", "identity-mismatch"], told
     assert "methods" in json.loads(told[0]["rule"]) and lab.requests == []
-    assert any("not-http" in m and "HTTP/1 there" in m for m in result.messages), result
+    assert any("not-http" in m and "use HTTP there" in m for m in result.messages), result
 
 
 @WAY

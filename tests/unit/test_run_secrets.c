@@ -450,14 +450,12 @@ static void test_retry(void **state)
 static void test_open_questions(void **state)
 {
   struct scene scene;
-  uint64_t before = clock_mono_ns();
 
   write_counter(state, "sleep 0.2");
   open_scene(&scene, state, "{\"exec\": [\"count\"]}");
   secrets_want(&scene.secrets, 0, false);
   secrets_want(&scene.secrets, 0, true);
-  assert_true(clock_mono_ns() - before < UINT64_C(150000000));
-  assert_int_equal(scene.answers, 0);
+  assert_int_equal(scene.answers, 0); /* had it waited for the program there would be one */
   secrets_forget(&scene.secrets);
   while (secrets_wait_ms(&scene.secrets) >= 0)
     turn(&scene);
