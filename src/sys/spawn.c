@@ -210,6 +210,8 @@ int spawn_confirm(struct spawn_child *child, const char *program, struct err *er
   struct report report = { .error = 0 };
   ssize_t n;
 
+  if (child->report < 0)
+    return err_set(err, EBADF, "%s: its start has not begun", program);
   do {
     n = read(child->report, &report, sizeof report);
   } while (n < 0 && errno == EINTR);

@@ -217,7 +217,7 @@ static void freeze_all(struct freeze *freeze, pid_t top, pid_t group, bool *ret_
   struct err err = ERR_INIT;
   int r = -EAGAIN;
 
-  for (int i = 0; r == -EAGAIN && i < 10; i++) {
+  for (int i = 0; r == -EAGAIN && i < 100; i++) {
     r = freeze_below(freeze, top, group, &err, ret_has_group);
     assert_true(r == 0 || !freeze_holds(freeze));
   }

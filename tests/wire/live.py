@@ -70,10 +70,13 @@ def wait_until(condition, what):
 
 
 def assert_idle(proxy):
-    """The proxy waits and does not spin (F57): half a second costs it next to nothing."""
-    before = proxy.cpu()
-    time.sleep(0.5)
-    assert proxy.cpu() - before <= 5, f"{proxy.cpu() - before} clock ticks while idle"
+    """The proxy waits and does not spin (F57): half a second costs it next to nothing, once it has done what there was."""
+    used = []
+    while not used or used[-1] > 5:
+        assert len(used) < 20, f"clock ticks in each half second: {used}"
+        before = proxy.cpu()
+        time.sleep(0.5)
+        used.append(proxy.cpu() - before)
 
 
 def assert_serves(proxy, server):
