@@ -3,9 +3,10 @@
 Theory of operation
     enter() changes the calling process, which must have one thread, in this order:
 
-    1. unshare. Root takes a network and a mount namespace and no user namespace: root in the lab is the real root.
-       A plain user takes a user namespace too, with its own uid mapped to itself and nothing else, as it would find
-       itself in a rootless container; the capabilities last until step 5.
+    1. unshare. Root takes a network, a mount and an IPC namespace (labs stand side by side, and what System V's keys
+       and message queues name must be each one's own) and no user namespace: root in the lab is the real root. A plain
+       user takes a user namespace too, with its own uid mapped to itself and nothing else, as it would find itself in a
+       rootless container; the capabilities last until step 5.
     2. lo is brought up; `local default dev lo` makes each address ours; ports below 1024 are opened to plain users,
        so that the servers need no privilege.
     3. A tmpfs is mounted at BASE; the programs under test and the tests themselves are copied to it, because the tree
@@ -25,6 +26,7 @@ import struct
 PLACES = ("/srv", "/mnt", "/media")
 
 CLONE_NEWNS = 0x00020000
+CLONE_NEWIPC = 0x08000000
 CLONE_NEWUSER = 0x10000000
 CLONE_NEWNET = 0x40000000
 MS_REC = 0x4000
@@ -215,7 +217,7 @@ def enter(needed=(), copies=None, uid=None, binds=None):
     """
     if os.geteuid() != 0 and uid not in (None, os.geteuid()):
         raise SystemExit("lab: only root can become another user")
-    unshare(CLONE_NEWNET | CLONE_NEWNS)
+    unshare(CLONE_NEWNET | CLONE_NEWNS | CLONE_NEWIPC)
     mount("none", "/", None, MS_REC | MS_PRIVATE)
     set_up_network()
     mount_scratch(list(needed), copies or {}, binds or {})
