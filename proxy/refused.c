@@ -7,12 +7,13 @@
 #include "sys/netns.h"
 
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 
 #define PACKETS_PER_TURN 64
 #define DRAIN_MAX 4096 /* a flood has told enough by then */
-#define V6_HEADER_BYTES 40
+#define V4_HEADER_MIN 20
 
 struct refused {
   struct refused *next;
@@ -22,26 +23,21 @@ struct refused {
   struct refused_target last; /* a client that has two addresses of a name tries both, and means one connection */
 };
 
-bool refused_parse(struct span packet, struct refused_target *ret_target)
+bool refused_parse(struct span packet, const struct addr *from, struct refused_target *ret_target)
 {
   const uint8_t *bytes = (const uint8_t *)packet.ptr;
-  struct refused_target target = { .addr.family = ADDR_V4 };
-  size_t header = V6_HEADER_BYTES;
+  struct refused_target target = { .addr = *from };
+  size_t header = 0;
 
-  if (packet.len < 1)
-    return false;
-  if (bytes[0] >> 4 == 4)
+  if (from->family == ADDR_V4) {
+    if (packet.len < V4_HEADER_MIN)
+      return false;
     header = (size_t)(bytes[0] & 15) * 4;
-  else if (bytes[0] >> 4 != 6)
-    return false;
-  if (header < 20 || packet.len < header + 2)
-    return false;
-  if (bytes[0] >> 4 == 6) {
-    target.addr.family = ADDR_V6;
-    memcpy(target.addr.bytes, bytes + 8, 16);
-  } else {
-    memcpy(target.addr.bytes, bytes + 12, 4);
+    if (header < V4_HEADER_MIN)
+      return false;
   }
+  if (packet.len < header + 2)
+    return false;
   target.port = (uint16_t)(bytes[header] << 8 | bytes[header + 1]);
   *ret_target = target;
   return target.port != 0;
@@ -91,12 +87,23 @@ static void take(struct refused *refused, unsigned count)
   char packet[NETNS_REFUSAL_BYTES];
 
   while (count--) {
-    ssize_t n = recv(refused->fd, packet, sizeof packet, MSG_DONTWAIT);
+    union {
+      struct sockaddr any;
+      struct sockaddr_in v4;
+      struct sockaddr_in6 v6;
+    } from = { .any = { .sa_family = AF_UNSPEC } };
+    socklen_t len = sizeof from;
+    ssize_t n = recvfrom(refused->fd, packet, sizeof packet, MSG_DONTWAIT, &from.any, &len);
+    struct addr addr = { .family = from.any.sa_family == AF_INET6 ? ADDR_V6 : ADDR_V4 };
     struct refused_target target;
 
     if (n < 0)
       return;
-    if (refused_parse((struct span){ .ptr = packet, .len = (size_t)n }, &target))
+    if (addr.family == ADDR_V6)
+      memcpy(addr.bytes, &from.v6.sin6_addr, 16);
+    else
+      memcpy(addr.bytes, &from.v4.sin_addr, 4);
+    if (refused_parse((struct span){ .ptr = packet, .len = (size_t)n }, &addr, &target))
       tell_target(refused, &target);
   }
 }

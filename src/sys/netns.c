@@ -9,8 +9,10 @@
  * we wait for it. Sockets on the wildcard address need not wait.
  *
  * A connection to a port that nobody listens on is refused by the kernel, which asks nobody and tells nobody but the
- * client. To know of it there is a packet socket on `lo` with a filter for the resets that answer a SYN (RFC 9293,
- * 3.10.7.1: RST and ACK, sequence number 0). A program that tries its own loopback until its server is up is no matter.
+ * client. To know of it there is a raw socket (raw(7)), which gets a copy of every TCP segment that arrives, with a filter
+ * for the resets that answer a SYN (RFC 9293, 3.10.7.1: RST and ACK, sequence number 0). A program that tries its own
+ * loopback until its server is up is no matter. A packet socket would hear the same, but its close(2) waits until every
+ * processor has passed through the scheduler, 10 ms and more.
  */
 #include "sys/netns.h"
 
@@ -21,8 +23,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/filter.h>
-#include <linux/if_ether.h>
-#include <linux/if_packet.h>
 #include <linux/nsfs.h>
 #include <net/if.h>
 #include <sched.h>
@@ -123,9 +123,8 @@ static bool prepare(int fd, const struct netns_socket *wanted, bool v6)
 }
 
 /* clang-format off */
+/* From the IP header on. */
 static const struct sock_filter refusals_v4[] = {
-  BPF_STMT(BPF_LD | BPF_B | BPF_ABS, 9), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, IPPROTO_TCP, 0, 10),
-  BPF_STMT(BPF_LD | BPF_H | BPF_ABS, 6), BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, 0x1fff, 8, 0), /* a later fragment */
   BPF_STMT(BPF_LD | BPF_B | BPF_ABS, 12), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 127, 6, 0), /* from 127.0.0.0/8 */
   BPF_STMT(BPF_LDX | BPF_B | BPF_MSH, 0),
   BPF_STMT(BPF_LD | BPF_H | BPF_IND, 12), BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, 0x0004, 0, 3), /* RST */
@@ -133,12 +132,15 @@ static const struct sock_filter refusals_v4[] = {
   BPF_STMT(BPF_RET | BPF_K, NETNS_REFUSAL_BYTES),
   BPF_STMT(BPF_RET | BPF_K, 0),
 };
+/* From the TCP header on; the IP header is reached by a name of its own. */
+#define V6_SOURCE_WORD(n) ((uint32_t)(SKF_NET_OFF + 8 + 4 * (n)))
 static const struct sock_filter refusals_v6[] = {
-  BPF_STMT(BPF_LD | BPF_B | BPF_ABS, 6), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, IPPROTO_TCP, 0, 9),
-  BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 8), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 2),
-  BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 20), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 1, 5, 0), /* from ::1 */
-  BPF_STMT(BPF_LD | BPF_H | BPF_ABS, 52), BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, 0x0004, 0, 3), /* RST */
-  BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 44), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 1),
+  BPF_STMT(BPF_LD | BPF_W | BPF_ABS, V6_SOURCE_WORD(0)), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 6),
+  BPF_STMT(BPF_LD | BPF_W | BPF_ABS, V6_SOURCE_WORD(1)), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 4),
+  BPF_STMT(BPF_LD | BPF_W | BPF_ABS, V6_SOURCE_WORD(2)), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 2),
+  BPF_STMT(BPF_LD | BPF_W | BPF_ABS, V6_SOURCE_WORD(3)), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 1, 5, 0), /* from ::1 */
+  BPF_STMT(BPF_LD | BPF_H | BPF_ABS, 12), BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, 0x0004, 0, 3), /* RST */
+  BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 4), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 1),
   BPF_STMT(BPF_RET | BPF_K, NETNS_REFUSAL_BYTES),
   BPF_STMT(BPF_RET | BPF_K, 0),
 };
@@ -146,17 +148,14 @@ static const struct sock_filter refusals_v6[] = {
 
 static int hear_refusals(bool v6)
 {
-  struct sock_filter filter[MEM_COUNT(refusals_v4)];
+  struct sock_filter filter[MEM_COUNT(refusals_v6)];
   struct sock_fprog program = { .len = v6 ? MEM_COUNT(refusals_v6) : MEM_COUNT(refusals_v4), .filter = filter };
-  struct sockaddr_ll lo = { .sll_family = AF_PACKET,
-                            .sll_protocol = htons(v6 ? ETH_P_IPV6 : ETH_P_IP),
-                            .sll_ifindex = (int)if_nametoindex("lo") };
-  /* Of no protocol: nothing comes before the filter stands. */
-  int fd = socket(AF_PACKET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  /* What comes before the filter stands is read as a refusal; nothing inside has been started yet. */
+  int fd = socket(v6 ? AF_INET6 : AF_INET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_TCP);
 
   memcpy(filter, v6 ? refusals_v6 : refusals_v4, program.len * sizeof *filter);
   if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program) < 0 ||
-      !set_on(fd, SOL_SOCKET, SO_LOCK_FILTER) || bind(fd, (const struct sockaddr *)&lo, sizeof lo) < 0)
+      !set_on(fd, SOL_SOCKET, SO_LOCK_FILTER))
     fd_close(&fd);
   return fd;
 }

@@ -1,6 +1,7 @@
 """sbx as a user starts it: a home, a project, an environment, and the results of runs."""
 import json
 import os
+import shutil
 import subprocess
 
 from lab import space
@@ -93,10 +94,16 @@ class Project:
         return done.stdout
 
     def make_repository(self):
-        self.git("init", "-q")
-        self.write("README", "a project\n")
-        self.git("add", "README")
-        self.git("commit", "-qm", "first")
+        """A work tree of git with one commit. It is made once and copied from then on: most tests begin with one."""
+        model = f"{space.BASE}/home/model"
+        if not os.path.exists(model):
+            self.git("init", "-q")
+            self.write("README", "a project\n")
+            self.git("add", "README")
+            self.git("commit", "-qm", "first")
+            shutil.copytree(self.root, model, symlinks=True)
+        else:
+            shutil.copytree(model, self.root, symlinks=True, dirs_exist_ok=True)
 
 
 class Sbx:

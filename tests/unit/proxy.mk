@@ -116,6 +116,12 @@ tests_unit_test_proxy_names_SOURCES = tests/unit/test_proxy_names.c
 tests_unit_test_proxy_names_CPPFLAGS = $(unit_cppflags)
 tests_unit_test_proxy_names_LDADD = $(unit_proxy_libs)
 
+check_PROGRAMS += tests/unit/test_proxy_refused
+TESTS += tests/unit/test_proxy_refused
+tests_unit_test_proxy_refused_SOURCES = tests/unit/test_proxy_refused.c
+tests_unit_test_proxy_refused_CPPFLAGS = $(unit_cppflags)
+tests_unit_test_proxy_refused_LDADD = $(unit_proxy_libs)
+
 check_PROGRAMS += tests/unit/test_proxy_identity
 TESTS += tests/unit/test_proxy_identity
 tests_unit_test_proxy_identity_SOURCES = tests/unit/test_proxy_identity.c
