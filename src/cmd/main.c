@@ -74,7 +74,7 @@ static int print_version(void)
   return cmd_print(&text);
 }
 
-static int run_command_line(const struct cmd *command, char *const *args)
+static int run_command_line(const struct cmd *command, char **args)
 {
   opts_autofree struct opts opts = OPTS_INIT;
   struct err err = ERR_INIT;

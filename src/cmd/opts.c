@@ -348,24 +348,43 @@ static int parse_one(enum opts_command command, char *const *args, struct err *e
   return r < 0 ? err_wrap(err, "%.*s", (int)name.len, name.ptr) : 0;
 }
 
-int opts_parse(enum opts_command command, char *const *args, struct err *err, struct opts *opts)
+/* Of count words the last `used` come first, each part in its order. */
+static void bring_forward(char **words, size_t count, size_t used)
+{
+  for (; used > 0; used--) {
+    char *last = words[count - 1];
+
+    memmove(words + 1, words, (count - 1) * sizeof *words);
+    words[0] = last;
+  }
+}
+
+int opts_parse(enum opts_command command, char **args, struct err *err, struct opts *opts)
 {
   size_t at = 0;
+  size_t operands = 0; /* those just before `at` */
+  bool end = false;
 
-  while (args[at] && args[at][0] == '-' && args[at][1]) {
-    size_t used = 0;
-    int r;
+  while (args[at] && !end) {
+    size_t used = 1;
+    int r = 0;
 
-    if (strcmp(args[at], "--") == 0) {
+    if (args[at][0] != '-' || !args[at][1]) {
+      if (command & OPTS_START)
+        break;
+      operands++;
       at++;
-      break;
+      continue;
     }
-    r = parse_one(command, args + at, err, opts, &used);
+    end = strcmp(args[at], "--") == 0;
+    if (!end)
+      r = parse_one(command, args + at, err, opts, &used);
     if (r < 0)
       return r;
+    bring_forward(args + at - operands, operands + used, used);
     at += used;
   }
-  opts->consumed = at;
+  opts->consumed = at - operands;
   return 0;
 }
 

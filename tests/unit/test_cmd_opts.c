@@ -45,6 +45,25 @@ static int parse(enum opts_command command, const char *const *words, struct err
   return r;
 }
 
+/* Options after operands come before them, and both keep their order. */
+static void test_order(void **state)
+{
+  char line[][8] = { "a", "--json", "b", "c", "--allow", "x", "d", "-q", "--", "-e", "f" };
+  static const char *const order[] = { "--json", "--allow", "x", "-q", "--", "a", "b", "c", "d", "-e", "f" };
+  char *words[MEM_COUNT(line) + 1] = { NULL };
+  opts_autofree struct opts opts = OPTS_INIT;
+  struct err err = ERR_INIT;
+
+  (void)state;
+  for (size_t i = 0; i < MEM_COUNT(line); i++)
+    words[i] = line[i];
+  assert_int_equal(opts_parse(OPTS_FOR_WHY, words, &err, &opts), 0);
+  assert_int_equal(opts.consumed, 5);
+  for (size_t i = 0; i < MEM_COUNT(order); i++)
+    assert_string_equal(words[i], order[i]);
+  assert_null(words[MEM_COUNT(order)]);
+}
+
 struct row {
   enum opts_command command;
   const char *args[ARGS_MAX];
@@ -88,7 +107,10 @@ static const struct row accepted[] = {
   { OPTS_FOR_RUN, { "--quiet", "--verbose" }, "level:3 2" },
   { OPTS_FOR_RUN, { "-h" }, "help 1" },
   { OPTS_FOR_SHOW, { "--plan", "--json", "--allow=x" }, "network.allow=x@--allow json plan 3" },
-  { OPTS_FOR_CHECK, { "file", "--json" }, "0" },
+  { OPTS_FOR_CHECK, { "file", "--json" }, "json 1" }, /* no command begins here */
+  { OPTS_FOR_WHY, { "a", "--allow", "x", "--json" }, "network.allow=x@--allow json 3" },
+  { OPTS_FOR_CREDENTIAL, { "list", "--", "--json" }, "1" },
+  { OPTS_FOR_LEARN, { "ls", "--hosts-only" }, "0" },
   { OPTS_FOR_INIT, { "--workspace=x", "--help" }, "workspace:x help 2" },
   { OPTS_FOR_DOCTOR, { "--json" }, "json 1" },
 };
@@ -233,11 +255,9 @@ static int open_fds(void **state)
 int main(void)
 {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_accepted),
-    cmocka_unit_test(test_refused),
-    cmocka_unit_test(test_too_many_descriptors),
-    cmocka_unit_test(test_keys_and_help),
-    cmocka_unit_test(test_help_of_others),
+    cmocka_unit_test(test_order),         cmocka_unit_test(test_accepted),
+    cmocka_unit_test(test_refused),       cmocka_unit_test(test_too_many_descriptors),
+    cmocka_unit_test(test_keys_and_help), cmocka_unit_test(test_help_of_others),
   };
 
   return cmocka_run_group_tests(tests, open_fds, NULL);
