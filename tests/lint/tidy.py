@@ -1,4 +1,5 @@
-"""clang-tidy finds nothing in the programs; .clang-tidy names the checks."""
+"""clang-tidy finds nothing in the programs; .clang-tidy names the checks. Of a function's paths the analyzer looks at a
+quarter as many as it would: all of them take three quarters of the time of all lint tests."""
 
 import concurrent.futures
 import os
@@ -9,10 +10,12 @@ import allow
 import compiler
 import sources
 
+PATHS = ["-Xclang", "-analyzer-config", "-Xclang", "max-nodes=56000"]
+
 
 def tidy(flags, name):
     tool = f"clang-tidy-{os.environ['LLVM']}" if os.environ.get("LLVM") else "clang-tidy"
-    result = subprocess.run([tool, "--quiet", name, "--", *flags], cwd=sources.TOP, capture_output=True, text=True)
+    result = subprocess.run([tool, "--quiet", name, "--", *flags, *PATHS], cwd=sources.TOP, capture_output=True, text=True)
     lines = [line for line in result.stdout.splitlines() if re.search(r": (warning|error): ", line)]
     if result.returncode and not lines:
         lines = result.stderr.splitlines()[-5:]
