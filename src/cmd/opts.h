@@ -62,8 +62,8 @@ struct opts {
 void opts_free(struct opts *opts);
 #define opts_autofree MEM_CLEANUP(opts_free)
 
-/* Parses the arguments of a command (after its name) up to the first that is no option, or past "--". Where that begins no
- * other program's arguments, options may stand after it too, and are moved before the operands, as getopt(3) does.
+/* Parses the arguments of a command (after its name) up to the first that is no option, or past "--". Where that begins
+ * no other program's arguments, options may stand after it too, and are moved before the operands, as getopt(3) does.
  * 0; -EINVAL with the fault and the way to the help in err. */
 int opts_parse(enum opts_command command, char **args, struct err *err, struct opts *opts);
 

@@ -9,10 +9,10 @@
  * we wait for it. Sockets on the wildcard address need not wait.
  *
  * A connection to a port that nobody listens on is refused by the kernel, which asks nobody and tells nobody but the
- * client. To know of it there is a raw socket (raw(7)), which gets a copy of every TCP segment that arrives, with a filter
- * for the resets that answer a SYN (RFC 9293, 3.10.7.1: RST and ACK, sequence number 0). A program that tries its own
- * loopback until its server is up is no matter. A packet socket would hear the same, but its close(2) waits until every
- * processor has passed through the scheduler, 10 ms and more.
+ * client. To know of it there is a raw socket (raw(7)), which gets a copy of every TCP segment that arrives, with a
+ * filter for the resets that answer a SYN (RFC 9293, 3.10.7.1: RST and ACK, sequence number 0). A program that tries
+ * its own loopback until its server is up is no matter. A packet socket would hear the same, but its close(2) waits
+ * until every processor has passed through the scheduler, 10 ms and more.
  */
 #include "sys/netns.h"
 
