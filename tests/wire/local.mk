@@ -1,4 +1,5 @@
-# The wire tests start the real sbx-proxy in namespaces of their own; see tests/wire/run.
+# The wire tests start the real sbx-proxy in namespaces of their own; see tests/wire/run. They come first, since some of
+# them wait for a minute.
 check_PROGRAMS += tests/wire/canon
 tests_wire_canon_SOURCES = tests/wire/canon.c
 tests_wire_canon_LDADD = libpolicy.a libbase.a $(JSONC_LIBS)
