@@ -360,9 +360,9 @@ int engine_start(const struct plan *plan, const char *closed_dir, struct err *er
     return explain_spawn(err, -r);
   r = hand_over(plan, closed_dir, run->own, err);
   if (r == 0)
-    r = fill_filter(plan, run->own->filter_fd, err);
-  if (r == 0)
     r = await_init(run, err);
+  if (r == 0)
+    r = fill_filter(plan, run->own->filter_fd, err);
   if (r == 0 && plan->network == PLAN_NETWORK_PROXY)
     r = make_listeners(plan, run, err);
   return r;
