@@ -89,6 +89,12 @@ def test_only_loopback_exists(sbx):
     assert result.out == "[(1, 'lo')]\n"
 
 
+def test_no_packet_socket_is_held(sbx):
+    """The end of a run would wait for each of them, until every processor has passed through the kernel's scheduler."""
+    assert len(sbx.shell("cat /proc/net/packet").ok().out.splitlines()) == 1
+    assert len(sbx.shell("cat /proc/net/raw /proc/net/raw6").ok().out.splitlines()) == 2 + 2  # what hears refusals
+
+
 def test_own_servers_work(sbx):
     """Programs inside talk to each other on loopback, also past the proxy variables."""
     code = """
