@@ -14,6 +14,7 @@
 #define PACKETS_PER_TURN 64
 #define DRAIN_MAX 4096 /* a flood has told enough by then */
 #define V4_HEADER_MIN 20
+#define V6_HEADER_BYTES 40
 
 struct refused {
   struct refused *next;
@@ -23,20 +24,34 @@ struct refused {
   struct refused_target last; /* a client that has two addresses of a name tries both, and means one connection */
 };
 
+/* Length of the IP header, with whose packet it is; 0 where it is none. */
+static size_t parse_header(struct span packet, struct addr *ret_addr)
+{
+  const uint8_t *bytes = (const uint8_t *)packet.ptr;
+  unsigned version = packet.len < V4_HEADER_MIN ? 0 : bytes[0] >> 4;
+  size_t header = version == 4 ? (size_t)(bytes[0] & 15) * 4 : version == 6 ? V6_HEADER_BYTES : 0;
+
+  if (header < V4_HEADER_MIN || packet.len < header)
+    return 0;
+  *ret_addr = (struct addr){ .family = version == 4 ? ADDR_V4 : ADDR_V6 };
+  if (version == 4)
+    memcpy(ret_addr->bytes, bytes + 12, 4);
+  else
+    memcpy(ret_addr->bytes, bytes + 8, 16);
+  return header;
+}
+
 bool refused_parse(struct span packet, const struct addr *from, struct refused_target *ret_target)
 {
   const uint8_t *bytes = (const uint8_t *)packet.ptr;
-  struct refused_target target = { .addr = *from };
+  struct refused_target target = { 0 };
   size_t header = 0;
 
-  if (from->family == ADDR_V4) {
-    if (packet.len < V4_HEADER_MIN)
-      return false;
-    header = (size_t)(bytes[0] & 15) * 4;
-    if (header < V4_HEADER_MIN)
-      return false;
-  }
-  if (packet.len < header + 2)
+  if (from)
+    target.addr = *from;
+  else
+    header = parse_header(packet, &target.addr);
+  if ((!from && header == 0) || packet.len < header + 2)
     return false;
   target.port = (uint16_t)(bytes[header] << 8 | bytes[header + 1]);
   *ret_target = target;
@@ -89,21 +104,20 @@ static void take(struct refused *refused, unsigned count)
   while (count--) {
     union {
       struct sockaddr any;
-      struct sockaddr_in v4;
       struct sockaddr_in6 v6;
+      struct sockaddr_storage other;
     } from = { .any = { .sa_family = AF_UNSPEC } };
     socklen_t len = sizeof from;
     ssize_t n = recvfrom(refused->fd, packet, sizeof packet, MSG_DONTWAIT, &from.any, &len);
-    struct addr addr = { .family = from.any.sa_family == AF_INET6 ? ADDR_V6 : ADDR_V4 };
+    struct addr addr = { .family = ADDR_V6 };
+    bool bare = from.any.sa_family == AF_INET6;
     struct refused_target target;
 
     if (n < 0)
       return;
-    if (addr.family == ADDR_V6)
+    if (bare)
       memcpy(addr.bytes, &from.v6.sin6_addr, 16);
-    else
-      memcpy(addr.bytes, &from.v4.sin_addr, 4);
-    if (refused_parse((struct span){ .ptr = packet, .len = (size_t)n }, &addr, &target))
+    if (refused_parse((struct span){ .ptr = packet, .len = (size_t)n }, bare ? &addr : NULL, &target))
       tell_target(refused, &target);
   }
 }

@@ -11,8 +11,8 @@ struct refused_target {
   uint16_t port;
 };
 
-/* Reads the beginning of a reset as netns.h gives it, and who it is from. False where it is none that answers a
- * connection. Pure. */
+/* Reads the beginning of a reset as netns.h gives it; from: who it is from, where it comes without its IP header, else
+ * NULL. False where it is none that answers a connection. Pure. */
 bool refused_parse(struct span packet, const struct addr *from, struct refused_target *ret_target);
 
 /* Listens to a socket of `struct netns_socket` with refusals, which it takes over, also on failure. 0 or -errno. */

@@ -9,20 +9,26 @@
  * we wait for it. Sockets on the wildcard address need not wait.
  *
  * A connection to a port that nobody listens on is refused by the kernel, which asks nobody and tells nobody but the
- * client. To know of it there is a raw socket (raw(7)), which gets a copy of every TCP segment that arrives, with a
- * filter for the resets that answer a SYN (RFC 9293, 3.10.7.1: RST and ACK, sequence number 0). A program that tries
- * its own loopback until its server is up is no matter. A packet socket would hear the same, but its close(2) waits
- * until every processor has passed through the scheduler, 10 ms and more.
+ * client. To know of it there is a socket that hears TCP segments, with a filter for the resets that answer a SYN
+ * (RFC 9293, 3.10.7.1: RST and ACK, sequence number 0). A program that tries its own loopback until its server is up is
+ * no matter. It is a raw socket (raw(7)) where those are kept apart by network namespace. Before Linux 6.3 each segment
+ * that the machine receives, in whatever namespace, is held against all of them, before 6.0 under a lock: there it is a
+ * packet socket (packet(7)), whose close(2) waits until every processor has passed through the scheduler, 10 ms and
+ * more.
  */
 #include "sys/netns.h"
 
 #include "base/fd.h"
 #include "base/mem.h"
+#include "base/num.h"
+#include "base/span.h"
 #include "sys/rtnl.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/filter.h>
+#include <linux/if_ether.h>
+#include <linux/if_packet.h>
 #include <linux/nsfs.h>
 #include <net/if.h>
 #include <sched.h>
@@ -31,6 +37,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -125,6 +132,8 @@ static bool prepare(int fd, const struct netns_socket *wanted, bool v6)
 /* clang-format off */
 /* From the IP header on. */
 static const struct sock_filter refusals_v4[] = {
+  BPF_STMT(BPF_LD | BPF_B | BPF_ABS, 9), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, IPPROTO_TCP, 0, 10),
+  BPF_STMT(BPF_LD | BPF_H | BPF_ABS, 6), BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, 0x1fff, 8, 0), /* a later fragment */
   BPF_STMT(BPF_LD | BPF_B | BPF_ABS, 12), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 127, 6, 0), /* from 127.0.0.0/8 */
   BPF_STMT(BPF_LDX | BPF_B | BPF_MSH, 0),
   BPF_STMT(BPF_LD | BPF_H | BPF_IND, 12), BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, 0x0004, 0, 3), /* RST */
@@ -132,13 +141,20 @@ static const struct sock_filter refusals_v4[] = {
   BPF_STMT(BPF_RET | BPF_K, NETNS_REFUSAL_BYTES),
   BPF_STMT(BPF_RET | BPF_K, 0),
 };
-/* From the TCP header on; the IP header is reached by a name of its own. */
-#define V6_SOURCE_WORD(n) ((uint32_t)(SKF_NET_OFF + 8 + 4 * (n)))
 static const struct sock_filter refusals_v6[] = {
-  BPF_STMT(BPF_LD | BPF_W | BPF_ABS, V6_SOURCE_WORD(0)), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 6),
-  BPF_STMT(BPF_LD | BPF_W | BPF_ABS, V6_SOURCE_WORD(1)), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 4),
-  BPF_STMT(BPF_LD | BPF_W | BPF_ABS, V6_SOURCE_WORD(2)), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 2),
-  BPF_STMT(BPF_LD | BPF_W | BPF_ABS, V6_SOURCE_WORD(3)), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 1, 5, 0), /* from ::1 */
+  BPF_STMT(BPF_LD | BPF_B | BPF_ABS, 6), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, IPPROTO_TCP, 0, 9),
+  BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 8), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 2),
+  BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 20), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 1, 5, 0), /* from ::1 */
+  BPF_STMT(BPF_LD | BPF_H | BPF_ABS, 52), BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, 0x0004, 0, 3), /* RST */
+  BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 44), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 1),
+  BPF_STMT(BPF_RET | BPF_K, NETNS_REFUSAL_BYTES),
+  BPF_STMT(BPF_RET | BPF_K, 0),
+};
+/* From the TCP header on, as a raw socket of IPv6 gives it; the IP header is reached by a name of its own. */
+#define V6_SOURCE(word) ((uint32_t)(SKF_NET_OFF + 8 + 4 * (word)))
+static const struct sock_filter refusals_raw_v6[] = {
+  BPF_STMT(BPF_LD | BPF_W | BPF_ABS, V6_SOURCE(0)), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 2),
+  BPF_STMT(BPF_LD | BPF_W | BPF_ABS, V6_SOURCE(3)), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 1, 5, 0), /* from ::1 */
   BPF_STMT(BPF_LD | BPF_H | BPF_ABS, 12), BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, 0x0004, 0, 3), /* RST */
   BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 4), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 1),
   BPF_STMT(BPF_RET | BPF_K, NETNS_REFUSAL_BYTES),
@@ -146,18 +162,69 @@ static const struct sock_filter refusals_v6[] = {
 };
 /* clang-format on */
 
-static int hear_refusals(bool v6)
+/* Whether raw sockets are kept by network namespace: Linux 6.3. */
+static bool has_raw_by_namespace(void)
 {
-  struct sock_filter filter[MEM_COUNT(refusals_v6)];
-  struct sock_fprog program = { .len = v6 ? MEM_COUNT(refusals_v6) : MEM_COUNT(refusals_v4), .filter = filter };
-  /* What comes before the filter stands is read as a refusal; nothing inside has been started yet. */
+  struct utsname name;
+  struct span release;
+  size_t dot;
+  uint64_t major;
+  uint64_t minor;
+
+  if (uname(&name) < 0)
+    return false;
+  release = span_of(name.release);
+  dot = span_find(release, '.');
+  if (num_parse_u64(span_sub(release, 0, dot), 0, UINT32_MAX, &major) < 0)
+    return false;
+  release = span_sub(release, dot + 1, release.len);
+  for (dot = 0; dot < release.len && release.ptr[dot] >= '0' && release.ptr[dot] <= '9';)
+    dot++;
+  return num_parse_u64(span_sub(release, 0, dot), 0, UINT32_MAX, &minor) == 0 &&
+         (major > 6 || (major == 6 && minor >= 3));
+}
+
+static int attach(int fd, const struct sock_filter *rows, size_t count)
+{
+  struct sock_filter filter[MEM_COUNT(refusals_v4)];
+  struct sock_fprog program = { .len = (unsigned short)count, .filter = filter };
+
+  memcpy(filter, rows, count * sizeof *filter);
+  return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program) < 0 ||
+                 !set_on(fd, SOL_SOCKET, SO_LOCK_FILTER)
+             ? -1
+             : 0;
+}
+
+static int hear_raw(bool v6)
+{
+  /* What comes before the filter stands is taken for a refusal; nothing inside has been started yet. */
   int fd = socket(v6 ? AF_INET6 : AF_INET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_TCP);
 
-  memcpy(filter, v6 ? refusals_v6 : refusals_v4, program.len * sizeof *filter);
-  if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program) < 0 ||
-      !set_on(fd, SOL_SOCKET, SO_LOCK_FILTER))
+  if (fd >= 0 && (v6 ? attach(fd, refusals_raw_v6, MEM_COUNT(refusals_raw_v6))
+                     : attach(fd, refusals_v4, MEM_COUNT(refusals_v4))) < 0)
     fd_close(&fd);
   return fd;
+}
+
+static int hear_packets(bool v6)
+{
+  struct sockaddr_ll lo = { .sll_family = AF_PACKET,
+                            .sll_protocol = htons(v6 ? ETH_P_IPV6 : ETH_P_IP),
+                            .sll_ifindex = (int)if_nametoindex("lo") };
+  /* Of no protocol: nothing comes before the filter stands. */
+  int fd = socket(AF_PACKET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+  if (fd >= 0 &&
+      ((v6 ? attach(fd, refusals_v6, MEM_COUNT(refusals_v6)) : attach(fd, refusals_v4, MEM_COUNT(refusals_v4))) < 0 ||
+       bind(fd, (const struct sockaddr *)&lo, sizeof lo) < 0))
+    fd_close(&fd);
+  return fd;
+}
+
+static int hear_refusals(bool v6)
+{
+  return has_raw_by_namespace() ? hear_raw(v6) : hear_packets(v6);
 }
 
 static int make(const struct netns_socket *wanted)

@@ -28,8 +28,8 @@ struct netns_socket {
     struct sockaddr_in6 v6; /* only IPv6, unless both */
   } address;
   /* Neither of these two: hears which TCP connections the kernel there has refused to other addresses than the
-   * loopback's, as the first NETNS_REFUSAL_BYTES of each reset: from its IP header on with IPv4, from its TCP header on
-   * with IPv6, where recvfrom(2) has the address (raw(7), ipv6(7)). Only the family counts. Left out (fd -1) where it
+   * loopback's, as the first NETNS_REFUSAL_BYTES of each reset, from its IP header on; but from its TCP header on where
+   * recvfrom(2) tells an address of AF_INET6, which it is from. Only the family counts. Left out (fd -1) where it
    * cannot be had. */
   bool refusals;
   bool unbound; /* of SOCK_STREAM: does not listen and has no address; for connect(2). Only the family counts */

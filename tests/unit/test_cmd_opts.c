@@ -109,6 +109,7 @@ static const struct row accepted[] = {
   { OPTS_FOR_SHOW, { "--plan", "--json", "--allow=x" }, "network.allow=x@--allow json plan 3" },
   { OPTS_FOR_CHECK, { "file", "--json" }, "json 1" }, /* no command begins here */
   { OPTS_FOR_WHY, { "a", "--allow", "x", "--json" }, "network.allow=x@--allow json 3" },
+  { OPTS_FOR_WHY, { "a", "-", "--json" }, "json 1" },
   { OPTS_FOR_CREDENTIAL, { "list", "--", "--json" }, "1" },
   { OPTS_FOR_LEARN, { "ls", "--hosts-only" }, "0" },
   { OPTS_FOR_INIT, { "--workspace=x", "--help" }, "workspace:x help 2" },
@@ -116,6 +117,9 @@ static const struct row accepted[] = {
 };
 
 static const struct row refused[] = {
+  { OPTS_FOR_WHY, { "a", "--nonsense" }, "--nonsense: no such option" },
+  { OPTS_FOR_WHY, { "a", "--allow" }, "--allow needs a value: RULE" },
+  { OPTS_FOR_WHY, { "a", "b", "--policy" }, "--policy needs a value: FILE" },
   { OPTS_FOR_RUN, { "--allow" }, "--allow needs a value: RULE" },
   { OPTS_FOR_RUN, { "-v", "--policy" }, "--policy needs a value: FILE" },
   { OPTS_FOR_RUN, { "--nonsense" }, "--nonsense: no such option; see " SBX_NAME " run --help" },
