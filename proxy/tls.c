@@ -155,27 +155,32 @@ static int outcome(struct end *end, int r, unsigned *ret_waits)
   }
 }
 
+/* A call may come to a message of TLS's own, such as a ticket; of an answer or end behind it nobody tells again. */
+static int take(struct end *end, bool peek, char *bytes, size_t size, size_t *ret_count)
+{
+  unsigned left = OWN_MESSAGES;
+  int r;
+
+  do {
+    ERR_clear_error();
+    end->dry = false;
+    r = peek ? SSL_peek_ex(end->ssl, bytes, size, ret_count) : SSL_read_ex(end->ssl, bytes, size, ret_count);
+  } while (r != 1 && !end->dry && SSL_get_error(end->ssl, r) == SSL_ERROR_WANT_READ && --left > 0);
+  return r;
+}
+
 static ssize_t end_recv(void *data, char *bytes, size_t size)
 {
   struct end *end = data;
   size_t count = 0;
-  int r = 0;
+  int r;
 
   if (end->broken)
     return -EPROTO;
-  /* One call may come to a message of TLS's own, a ticket for the next session say. What follows it can be the answer
-   * of an origin that has closed already: nobody would tell of it again. */
-  for (unsigned i = 0; i < OWN_MESSAGES; i++) {
-    ERR_clear_error();
-    end->dry = false;
-    r = SSL_read_ex(end->ssl, bytes, size, &count);
-    if (r == 1 || end->dry || SSL_get_error(end->ssl, r) != SSL_ERROR_WANT_READ)
-      break;
-  }
-  if (r == 1) {
-    end->recv_waits = 0;
+  r = take(end, false, bytes, size, &count);
+  end->recv_waits = 0;
+  if (r == 1)
     return (ssize_t)count;
-  }
   r = outcome(end, r, &end->recv_waits);
   end->recv_waits &= LOOP_WRITE; /* the owner waits for bytes itself */
   return r;
@@ -191,10 +196,9 @@ static ssize_t end_send(void *data, struct span bytes)
     return -EPROTO;
   ERR_clear_error();
   r = SSL_write_ex(end->ssl, bytes.ptr, bytes.len, &count);
-  if (r == 1) {
-    end->send_waits = 0;
+  end->send_waits = 0;
+  if (r == 1)
     return (ssize_t)count;
-  }
   if (SSL_get_error(end->ssl, r) == SSL_ERROR_SYSCALL) {
     end->unwritable = true;
     return end->error ? -end->error : -EPIPE;
@@ -227,8 +231,7 @@ static bool end_peek(void *data)
 
   if (end->broken)
     return true;
-  ERR_clear_error();
-  r = SSL_peek_ex(end->ssl, &byte, 1, &count);
+  r = take(end, true, &byte, 1, &count);
   return r == 1 || outcome(end, r, &waits) != -EAGAIN;
 }
 

@@ -79,6 +79,35 @@ static void test_as_client(void **state)
   close(fds[1]);
 }
 
+/* An end behind tickets is news: a request that went to such an origin would be lost. */
+static void test_end_behind_tickets(void **state)
+{
+  struct bench *bench = *state;
+  SSL_CTX *context = raw_context(bench, TLS_server_method());
+  SSL *ssl;
+  int fds[2];
+
+  make_pair(fds);
+  side_open(bench, &bench->client, fds[0]);
+  shake_as_client(bench, "api.test");
+  ssl = accept_raw(bench, context, fds[1]);
+  assert_true(bench->client.open);
+  bench->client.piece = 0;
+  for (int round = 0; round < 2; round++) {
+    for (int i = 0; i < 3; i++) {
+      assert_int_equal(SSL_new_session_ticket(ssl), 1);
+      assert_int_equal(SSL_do_handshake(ssl), 1);
+    }
+    if (round == 1)
+      assert_int_equal(shutdown(fds[1], SHUT_WR), 0);
+    bench->client.sock.readable = true;
+    assert_int_equal(sock_stirs(&bench->client.sock), round == 1);
+  }
+  SSL_free(ssl);
+  SSL_CTX_free(context);
+  close(fds[1]);
+}
+
 /* A client of OpenSSL's own: the protocols that it may offer, and the versions. */
 static int connect_raw(struct bench *bench, const char *protocols, int version)
 {
@@ -214,7 +243,8 @@ static void test_trust(void **state)
 int main(void)
 {
   const struct CMUnitTest tests[] = {
-    TEST(test_as_client), TEST(test_as_server), TEST(test_no_tls), TEST(test_budget), TEST(test_trust),
+    TEST(test_as_client), TEST(test_end_behind_tickets), TEST(test_as_server), TEST(test_no_tls), TEST(test_budget),
+    TEST(test_trust),
   };
 
   return cmocka_run_group_tests(tests, NULL, NULL);
