@@ -20,7 +20,7 @@ from server import Server
 HERE = pathlib.Path(__file__).resolve().parent
 TICKS = os.sysconf("SC_CLK_TCK")
 TUNNELS = 10_000
-OWN_DESCRIPTORS = 256  # that sbx-proxy keeps for other things than connections, of which each takes two
+OWN_DESCRIPTORS = 256 + 2 * 1024  # that sbx-proxy keeps for itself and for listeners; each connection takes two
 ROUNDS_MIN = 3
 
 
